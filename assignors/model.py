@@ -26,7 +26,8 @@ class MemberSubscription:
 
     ``generation_id`` is the generation of the claim. A ``sticky`` member sends its claim in the userData. Version 0 of
     the userData has no generation. ``subscription_generation`` is ``Subscription.generationId`` of the JoinGroup
-    request, or None if the two generations are equal. An empty ``rack`` means that the member has no rack, as in Java.
+    request, or None if it is equal to ``generation_id``. An empty ``rack`` means that the member has no rack, as in
+    Java.
 
     >>> MemberSubscription("c0", ("t0",), owned=(("t0", 1),), generation_id=4).claim_generation
     4
@@ -48,7 +49,7 @@ class MemberSubscription:
 
     @property
     def rival_generation(self) -> int:
-        """Return the generation that Java uses for this claim when Java compares this claim with a later claim.
+        """Return the generation that Java uses for this claim if it reads a rival's claim after this claim.
 
         This is the generation of the Subscription, not of the userData.
         """

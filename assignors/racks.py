@@ -18,9 +18,8 @@ def member_rack(member: MemberSubscription) -> str | None:
 def racks_of(group: GroupSpec, topic: str) -> list[frozenset[str]]:
     """Return one set per partition of the topic: the racks of the partition's replicas.
 
-    A set is empty if the metadata has no racks for the partition. Offline replicas count, too. When an offline replica
-    comes back, the group does not rebalance. So the group could not use the rack of this replica if offline replicas
-    did not count (KIP-881).
+    A set is empty if the metadata has no racks for the partition. The racks of offline replicas are included, because
+    the group does not rebalance when an offline replica comes back (KIP-881).
 
     >>> from assignors.model import GroupSpec
     >>> [sorted(racks) for racks in racks_of(GroupSpec((), {"t0": 2}, {"t0": (("a", "b", None),)}), "t0")]

@@ -47,10 +47,9 @@ class PanelSpec:
     height: int = 8
 
     def for_details(self, expressions: Sequence[str]) -> PanelSpec:
-        """Return the texts for a panel with these queries. *Details* are metrics that only few groups have.
+        """Return a spec whose description says if a query needs *details*: metrics that only the worst groups have.
 
-        If a query needs details, the description explains this. If all queries need details, the text of the empty
-        panel also explains this.
+        If all queries need details, the text of the empty panel also says this.
         """
         need_details = [_needs_details(expression) for expression in expressions]
         if not any(need_details):

@@ -3,8 +3,9 @@
 The monitor's counters are totals over the lifetime of a group. The first rebalance with a cause creates the series of
 this cause. So the first sample of this series already counts one event. PromQL's `increase` ignores this event, but
 `Scope.increase` counts it. A series can also be new because the monitor begins to export the details of a group. In
-this case, the first sample counts old events. So `Scope.increase` counts a first sample only if a different series
-existed before: `EMPTY_TRANSITIONS` for a group (exported with its other details), or `READY` for a monitor.
+this case, the first sample counts old events. So `Scope.increase` counts a first sample only if the monitor already
+exported a different series before. For a group, this series is `EMPTY_TRANSITIONS`, which is exported with the other
+details of the group. For a monitor, it is `READY`.
 """
 
 from __future__ import annotations
@@ -66,9 +67,9 @@ class Scope:
     def increase(self, counter: Signal, window: str, *matchers: str) -> str:
         """Return a query for the exact increase of a counter within the window that ends now.
 
-        If a series did not exist at the start of the window, its start value is 0. This rule requires that a different
-        series existed at the start: `EMPTY_TRANSITIONS` of the group, or `READY` of the cluster. `REBALANCES` needs no
-        such start value, because its series exists as long as the group.
+        If a series did not exist at the start of the window, its start value is 0, but only if `EMPTY_TRANSITIONS` of
+        the group or `READY` of the cluster existed at the start. `REBALANCES` needs no such start value, because its
+        series exists as long as the group.
         """
         total, then = self.series(counter, *matchers), self.series_before(counter, window, *matchers)
         if counter is REBALANCES:
@@ -129,7 +130,7 @@ def for_same_groups(expression: str, selected: str) -> str:
 
 
 def repeat_for_rows(expression: str, labels: str, rows: str) -> str:
-    """Return a query with the rows of `rows`. The value of a row is the value of `expression` with equal `labels`.
+    """Return a query with the rows of `rows`. Each row has the value of `expression` whose `labels` are equal.
 
     >>> repeat_for_rows("a", "group", "b")
     '0 * b + on (group) group_left () a'

@@ -107,7 +107,7 @@ subscription or a topic changed, the colour is orange.
 
 
 def code_query(scope: Scope, signal: Signal, label: str, words: Sequence[Word]) -> str:
-    """Return a query for the code of the current value of a label. For this value of the label, the signal is 1.
+    """Return a query for the code of a label's current value, which is the value for which the signal is 1.
 
     >>> from streaming.signals.lag import GROUP_STATUS
     >>> code_query(Scope('group="g"'), GROUP_STATUS, "status", STATUSES[:1])

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def _even_in_each_topic(group: GroupSpec, assignment: GroupAssignment) -> Iterator[str]:
-    """Check range. In each topic, the partition counts of two subscribers differ by at most 1."""
+    """Check range. In each topic, the partition counts of any two subscribers differ by at most 1."""
     counts = [Counter(topic for topic, _ in assignment.members[member.member_id]) for member in group.members]
     for topic, subscribers in subscribers_by_topic(group, group.members).items():
         held = [counts[subscriber][topic] for subscriber in subscribers]
@@ -24,7 +24,7 @@ def _even_in_each_topic(group: GroupSpec, assignment: GroupAssignment) -> Iterat
 
 
 def _even_if_equal(group: GroupSpec, assignment: GroupAssignment) -> Iterator[str]:
-    """Check roundrobin. If all subscriptions are equal, the partition counts of two members differ by at most 1.
+    """Check roundrobin. If all subscriptions are equal, the sizes of any two members differ by at most 1.
 
     If subscriptions differ, roundrobin makes no promise about balance.
     """
@@ -34,10 +34,10 @@ def _even_if_equal(group: GroupSpec, assignment: GroupAssignment) -> Iterator[st
 
 
 def _no_move_helps(group: GroupSpec, assignment: GroupAssignment) -> Iterator[str]:
-    """Check sticky and uniform. The balance cannot improve if only one partition moves.
+    """Check sticky and uniform. No move of a single partition can improve the balance.
 
     A move improves the balance if the old owner has at least two partitions more than the new owner. Sticky and uniform
-    consider only single moves, so several moves together could still improve the balance.
+    do not try several moves together, even if these moves would improve the balance.
     """
     members = [assignment.members[member.member_id] for member in group.members]
     holders: dict[str, set[int]] = {}

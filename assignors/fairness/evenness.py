@@ -11,11 +11,11 @@
    equal.
 4. ``gini``: the mean difference between two loads, divided by twice the mean load (Gini 1912). The result is 0 if all
    loads are equal, and (n - 1) / n if one of n members has all work.
-5. ``surplus`` compares the loads with the fairest possible loads. Sort both lists, the largest load first. For every k,
-   subtract the sum of the first k fairest loads from the sum of the first k loads. The largest difference is the
-   surplus. The surplus is 0 if the loads are at least as even as the fairest loads, otherwise greater than 0
-   (majorisation; Marshall, Olkin and Arnold, *Inequalities*, 2011). For numbers of partitions and equal subscriptions,
-   the surplus is the minimum number of moves to the fairest loads.
+5. ``surplus`` compares the loads with the fairest possible loads. Sort the list of loads and the list of fairest loads,
+   the largest load first. For every k, subtract the sum of the first k fairest loads from the sum of the first k loads.
+   The largest difference is the surplus. The surplus is 0 if the loads are at least as even as the fairest loads,
+   otherwise greater than 0 (majorisation; Marshall, Olkin and Arnold, *Inequalities*, 2011). If the loads are partition
+   counts and all subscriptions are equal, the surplus is the minimum number of moves to the fairest loads.
 6. ``score`` = 100 x (1 - surplus / (total - largest fairest load)). The score is 100 if no assignment is fairer, or if
    there is no work. The score is 0 if one member has all work and a fairer assignment exists.
 

@@ -19,7 +19,7 @@ The algorithm:
   (Eisner and Severance 1976). The algorithm needs about two flows per piece.
 - In the network, members with equal subscriptions share one node, and topics with equal subscribers share one node. If
   all members have the same subscription, the algorithm computes no flow.
-- If too many subscriptions differ, ``fairest_sizes`` raises TooManySubscriptionsError.
+- If the group has too many different subscriptions, ``fairest_sizes`` raises TooManySubscriptionsError.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ because the maximum size of its record limits the number of topic names.
 
 
 class TooManySubscriptionsError(ValueError):
-    """Too many subscriptions differ. The computation of the fairest assignment would take too long."""
+    """With so many different subscriptions, the computation of the fairest assignment would take too long."""
 
 
 def fairest_sizes(group: GroupSpec, max_arcs: int = MAX_ARCS) -> tuple[int, ...]:
@@ -181,7 +181,7 @@ def _pieces_between(shape: _Shape, low: tuple[int, _Cut], high: tuple[int, _Cut]
 
 
 def _smallest_cut(shape: _Shape, limit: int) -> _Cut:
-    """Compute the maximum flow if each member has at most ``limit`` partitions. Returns the minimum cut."""
+    """Return the minimum cut of the network in which each member has at most ``limit`` partitions."""
     source, sink, topics = 0, 1, list(shape.topics.items())
     network = FlowNetwork(2 + len(topics) + len(shape.members))
     first_class = 2 + len(topics)

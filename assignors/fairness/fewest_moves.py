@@ -110,8 +110,8 @@ def _stayable(owners: Mapping[TopicPartition, str], group: GroupSpec) -> Stayabl
 def _fewest_for_balance(stayable: Stayable, sizes: Sequence[int]) -> int:
     """Return a lower bound for the number of moves that are necessary to reach the balance of ``sizes``.
 
-    For each member, count the previously owned partitions that the member can keep. Sort these counts and the present
-    sizes, largest first. For each k, subtract the sum of the first k sizes from the sum of the first k counts. The
+    For each member, count the previously owned partitions that the member can keep. Sort these counts and ``sizes``,
+    largest first. For each k, subtract the sum of the first k sizes from the sum of the first k counts. The
     bound is the largest difference. At least this number of partitions must move. If all subscriptions are equal, the
     bound is exact (Rado 1952).
     """

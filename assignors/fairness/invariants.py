@@ -118,7 +118,7 @@ def _missing(group: GroupSpec, assignment: GroupAssignment) -> Iterator[TopicPar
 
 
 def _withheld(group: GroupSpec, assignment: GroupAssignment) -> frozenset[TopicPartition]:
-    """Return the partitions that can be without an owner after a round of a cooperative rebalance.
+    """Return the partitions that a cooperative strategy correctly leaves without a new owner in this round.
 
     A member still owns these partitions and must first revoke them (KIP-429).
     """

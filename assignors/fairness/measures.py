@@ -1,7 +1,7 @@
 """Measures of an assignment: sizes (partitions of each member), imbalance, moves, idle members.
 
-Kafka's Java code computed the golden vectors (test data). They contain the same measures, so tests can compare both
-results.
+Tests compare the results of this module with the measures in the golden vectors (test data), which Kafka's Java code
+computed.
 """
 
 from __future__ import annotations

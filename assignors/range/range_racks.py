@@ -4,11 +4,12 @@ Topics with the same subscribers and the same partition count are *co-partitione
 numbers of all co-partitioned topics, so that an application can join these topics. For this reason, co-partitioned
 topics are assigned together, by partition number. Each set of co-partitioned topics is assigned in two steps:
 
-1. A partition goes to a member in the rack of a replica if such a member is below its limit.
+1. A partition goes to a member in the rack of a replica if such a member is below its limit. The limit is the partition
+   count divided by the number of subscribers, rounded down, plus 1 as long as extra partitions remain.
 2. The other partitions are assigned as in range without racks.
 
-``RangeAssignor.java`` stores the assigned partition numbers of each topic. Co-partitioned topics have equal numbers, so
-this module stores the numbers once.
+``RangeAssignor.java`` stores the partition numbers of each member separately for each topic. This module stores them
+once for all co-partitioned topics.
 """
 
 from __future__ import annotations

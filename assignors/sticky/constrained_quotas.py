@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 class Quotas:
     """The partitions assigned so far, the members below and at the quota, and the remaining surplus.
 
-    ``transferring`` maps each partition that changes its owner to its new owner. A cooperative group must withhold
-    these partitions. A contested partition is always in ``transferring``, because each member that claims it may still
-    consume it.
+    ``transferring`` maps each partition that changes its owner to its new owner. A cooperative strategy does not assign
+    these partitions before the old owner has revoked them. A contested partition is always in ``transferring``, because
+    each member that claims it may still consume it.
     """
 
     def __init__(self, members: int, total_partitions: int, contested: Collection[TopicPartition]) -> None:
@@ -29,7 +29,7 @@ class Quotas:
         self._revoked: dict[TopicPartition, int] = {}
 
     def revoke(self, partitions: Iterable[TopicPartition], owner: int) -> None:
-        """Remember that ``owner`` does not keep these partitions."""
+        """Record that ``owner`` loses these partitions."""
         self._revoked.update(dict.fromkeys(partitions, owner))
 
     def give(self, partition: TopicPartition, member: int) -> None:

@@ -8,8 +8,8 @@ from assignors.java_hash import bucket, java_string_hash, table_size, topic_part
 class TopicMovements:
     """The movements of the partitions of one topic (``AbstractStickyAssignor.PartitionMovements``).
 
-    Example: partition 1 moved from A to B. Now a partition must move from B to A. If partition 1 moves instead of
-    partition 2, both partitions belong to their first owner. The balance is the same in both cases.
+    Example: partition 1 moved from A to B. Now partition 2 would move from B to A. Instead, partition 1 moves back to
+    A. The balance is the same, and both partitions belong to their first owner.
 
     >>> movements = TopicMovements("t0")
     >>> movements.record(1, giver=0, target=1)

@@ -29,7 +29,7 @@ class StickyRacks:
         return bool(self.members)
 
     def near(self, member: int, partition: TopicPartition) -> bool:
-        """Return whether a replica of the partition is in the member's rack. Returns True if the member has no rack."""
+        """Return whether the member has no rack, or a replica of the partition is in the member's rack."""
         rack = self.members.get(member)
         return rack is None or rack in self.partitions[partition[0]][partition[1]]
 

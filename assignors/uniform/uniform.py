@@ -48,10 +48,11 @@ class UniformAssignor:
 
 
 def _current_target(members: Sequence[MemberSubscription], partitions: Mapping[str, int]) -> Owners:
-    """Return the current owner of each partition. Members that no longer subscribe to the topic do not count.
+    """Return the current owner of each partition. An owner must still subscribe to the topic.
 
-    If several members own one partition, the last member counts. In a real broker, a partition never has two owners.
-    Claims to partitions that do not exist are ignored. For such a claim, the broker throws an exception.
+    If several members own one partition, the result contains the last of these members. In a real broker, a partition
+    never has two owners. Claims to partitions that do not exist are ignored. For such a claim, the broker throws an
+    exception.
     """
     owners = {topic: [NO_OWNER] * count for topic, count in partitions.items()}
     for position, member in enumerate(members):

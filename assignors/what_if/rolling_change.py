@@ -9,7 +9,7 @@
    rolling restarts (KIP-429). After the first restart, all members offer the old strategy and ``cooperative-sticky``,
    and are still eager. During the second restart, eager and cooperative members can work together, because all members
    use ``cooperative-sticky``.
-4. If successive steps of one restart have the same strategy and the same rebalance protocols, they become one step.
+4. Successive steps of one rolling restart are merged if their strategy and their rebalance protocols are equal.
 
 librdkafka refuses a list with eager and cooperative strategies. So members with librdkafka cannot do the two rolling
 restarts of KIP-429. For such a change, stop the whole group.
@@ -35,7 +35,7 @@ Offer = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The state of the group after the restart of ``restarted_at_least`` to ``restarted_at_most`` members.
+    """The state of the group while ``restarted_at_least`` to ``restarted_at_most`` members have restarted.
 
     ``restart`` is 0 before the first rolling restart. ``offers`` contains the different lists of the members.
     ``strategy`` is None if the members have no strategy in common. ``rebalance_protocols`` contains the different
@@ -85,7 +85,7 @@ def rolling_change(offers: Sequence[Sequence[Offer]]) -> list[Step]:
 def rebalance_protocol(offer: Offer) -> str:
     """Return the rebalance protocol of a member: cooperative only if all strategies in its list are cooperative.
 
-    The result is ``unknown`` if the list contains no eager strategy, but a strategy that Kafka does not contain.
+    The result is ``unknown`` if the list contains a strategy that is not part of Kafka, and no eager strategy.
 
     >>> rebalance_protocol(("cooperative-sticky", "range")), rebalance_protocol(("cooperative-sticky",))
     ('eager', 'cooperative')

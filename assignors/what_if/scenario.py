@@ -55,7 +55,7 @@ def parse_group(fields: object) -> GroupSpec:
 
 
 def scenario_id(fields: object) -> str | None:
-    """Return the field ``id`` of a decoded line, or None if the line has no id. Other fields can be invalid."""
+    """Return the field ``id`` of a decoded line, or None if the line has no id. Other fields are not checked."""
     found = fields.get("id") if isinstance(fields, dict) else None
     return found if isinstance(found, str) else None
 

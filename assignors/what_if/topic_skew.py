@@ -8,8 +8,8 @@ the other members are idle. Source: the class comment of ``RangeAssignor``.
 The rules are checked in this order. The first rule that applies decides the result:
 
 1. If the assignment is invalid, no skew is reported. The assignment must become valid first.
-2. If one subscriber of a topic has at least two partitions of this topic more than a different subscriber, no skew is
-   reported. In this case, the imbalance has a different cause.
+2. If the partition counts of two subscribers differ by more than 1 in a topic, no skew is reported. In this case, the
+   imbalance has a different cause.
 3. If no valid assignment is fairer, no skew is reported.
 4. If each member has the extra partition of at most one topic, no skew is reported. In this case, the sizes differ
    because subscriptions differ.

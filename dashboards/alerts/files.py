@@ -7,7 +7,8 @@
 - `files/alertmanager-config.yaml` of the Helm chart: the same routes and rules. The chart contains a symbolic
   link to `dashboards/rules`.
 - `dashboards/README.md`: the table of alerts.
-- `streaming/doctor/rules_checksum.py`: the checksum of the rules. The command `doctor` compares this checksum.
+- `streaming/doctor/rules_checksum.py`: the checksum of the rules. The command `doctor` compares this checksum with the
+  checksum of the rules that Prometheus has loaded.
 """
 
 from __future__ import annotations

@@ -28,7 +28,9 @@ _DATA_LOSS: Final = ("KafkaRecordsLost", "KafkaRecordsAboutToBeLost", "KafkaOffs
 
 @dataclass(frozen=True, slots=True)
 class Inhibition:
-    """The reason why source alerts suppress target alerts. Both must have the same values of the labels `equal`.
+    """A set of source alerts that suppress a set of target alerts, and the reason.
+
+    A source suppresses a target only if both alerts have the same values of the labels `equal`.
 
     If `only_if_critical` is true, a source suppresses alerts only while its severity is critical.
     """

@@ -76,10 +76,10 @@ def _dashboard(subject: Subject) -> str:
 
 
 def _with_info(subject: Subject, text: str, otherwise: str = "") -> str:
-    """Return a template of `text`, which can read the labels of `rebalance_monitor_info`, with the default `otherwise`.
+    """Return a template that shows `text`, or `otherwise` if the metric `rebalance_monitor_info` has no series.
 
-    If the monitor is down, its metrics end after some minutes. So alerts about the monitor use the last value within
-    one day.
+    `text` can contain the labels of this metric. If the monitor is down, its metrics end after some minutes. So
+    alerts about the monitor use the last value within one day.
     """
     selector = "rebalance_monitor_info{cluster=%q}"
     query = f"last_over_time({selector}[1d])" if subject == MONITOR else selector

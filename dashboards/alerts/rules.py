@@ -20,9 +20,9 @@ _CAPPED_SEVERITY = '{{ if eq $labels.max_severity "info" }}info{{ else }}warning
 def rule_groups(files: Iterable[AlertFile]) -> list[Rule]:
     """Return all rule groups: the recording rules, and one group for each file with alerts.
 
-    The last recording rule has a label that contains the checksum of all other rules. `rebalance-monitor doctor`
-    compares this checksum. The command cannot compare the rules, because Prometheus' API returns expressions in a
-    different format.
+    The last recording rule has a label that contains the checksum of all other rules. `rebalance-monitor doctor` reads
+    this label to check whether Prometheus has loaded the current rules. The command cannot compare the rules
+    themselves, because Prometheus' API returns expressions in a different format.
     """
     groups = [_recording_group(), *map(_alert_group, files)]
     ready = f"max by (cluster) ({READY})"
@@ -76,7 +76,7 @@ def levels_of(alert: Alert) -> Iterator[Level]:
 
 
 def _expression(alert: Alert, level: Level) -> str:
-    """Return the complete expression. For alerts about groups, it adds the labels of each group (rules 3 and 4)."""
+    """Return the expression of a level. If the alert is about groups, it also adds their labels (rules 3 and 4)."""
     if alert.subject != GROUP:
         return level.expression
     groups = alert.labels_of_groups or ALERTING

@@ -24,7 +24,7 @@ def known(query: str, text: str) -> str:
 
 
 def known_with(metric: str, matcher: str, text: str) -> str:
-    """Return a template, as `known` does. The query selects the series of a metric that match `matcher`."""
+    """Return a template that shows `text` only if the group has a series of `metric` that matches `matcher`."""
     selector = f"rebalance_monitor_{metric}{{cluster=%q,group=%q,{matcher}}}".replace('"', '\\"')
     return f'{{{{ with printf "{selector}" $labels.cluster $labels.group | query }}}}{text}{{{{ end }}}}'
 

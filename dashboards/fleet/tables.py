@@ -1,4 +1,4 @@
-"""Define the tables of the dashboard of all groups. For one kind of problem, each table shows the worst groups."""
+"""Define the tables of the dashboard of all groups. Each table shows the worst groups for one kind of problem."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def conditions() -> AnyPanel:
 
 
 def coordinators() -> AnyPanel:
-    """Return the table that counts the groups with trouble of each coordinator."""
+    """Return the table with the number of groups with trouble for each coordinator."""
     spec = PanelSpec(
         "Groups with trouble, by coordinator",
         "A group has trouble in three cases: its lag is above its limit, it makes no progress, or it has an active "

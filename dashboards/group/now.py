@@ -1,7 +1,7 @@
 """Define the first screen of the dashboard of one group, and the description of the group.
 
-The first screen is 24 grid units high. It uses only metrics that the monitor exports for every group, except the causes
-of rebalances. If the causes of a group are not exported, the screen shows only the number of rebalances.
+The first screen is 24 grid units high. Except for the causes of rebalances, it uses only metrics that the monitor
+exports for every group. If the causes of a group are not exported, the screen shows only the number of rebalances.
 """
 
 from __future__ import annotations

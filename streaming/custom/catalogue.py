@@ -64,7 +64,7 @@ class Catalogue:
         return {name: self._guarded[name].reference for name in sorted(self._guarded.keys() - BUILT_IN.keys())}
 
     def close(self) -> None:
-        """End all processes. A later call of a strategy starts a new process."""
+        """End all processes. If a strategy is called later, a new process starts."""
         for guarded in self._guarded.values():
             guarded.close()
 
@@ -97,5 +97,5 @@ class UsersAssignor:
 def users_assignors(
     references: tuple[tuple[str, str], ...], limit_seconds: float = LIMIT_SECONDS
 ) -> tuple[UsersAssignor, ...]:
-    """Return the assignors for (name, reference) pairs. The result is cached, so the assignors' processes continue."""
+    """Return the assignors for (name, reference) pairs. The result is cached, so a second call starts no processes."""
     return tuple(UsersAssignor(name, GuardedAssignor(reference, limit_seconds)) for name, reference in references)

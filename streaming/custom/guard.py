@@ -69,8 +69,8 @@ class GuardedAssignor:
     """A user's strategy by reference (``module:attribute``), in its own process.
 
     After three consecutive timeouts, the strategy is suspended. A suspended strategy receives only every hundredth
-    group. Without this rule, every group would wait for the time limit if a strategy always hangs. Do not use this
-    object from several threads at the same time. Close the object after use, or use ``with``.
+    group. Otherwise, a strategy that always hangs would delay every group by the time limit. Do not use this object
+    from several threads at the same time. Close the object after use, or use ``with``.
 
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
     >>> with GuardedAssignor("assignors.range.range:RangeAssignor") as guarded:

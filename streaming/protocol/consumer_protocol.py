@@ -65,7 +65,7 @@ def decode_subscription(raw: bytes) -> tuple[int, dict[str, Any]]:
 
 
 def read_subscription(raw: bytes) -> tuple[int, dict[str, Any]]:
-    """Decode a subscription of any client library. The bytes of every version may end before `ownedPartitions`.
+    """Decode a subscription of any client library. In every version, the bytes may end before `ownedPartitions`.
 
     kafka-go and Faust write a version number of 1 or more, but only the fields of version 0. Java refuses such bytes.
     librdkafka, sarama and franz-go read them as version 0. The result then has the version number from the bytes, but
@@ -142,7 +142,8 @@ def kafka_python_sticky_user_data(user_data: bytes | None) -> tuple[tuple[tuple[
 
     kafka-python writes an int16 version before the data of StickyAssignor. Java leaders cannot read this format, so
     they ignore the claim. kafka-python leaders read only this format. A claim with partitions is never valid in both
-    formats: Java reads the version as the upper half of an array length, so the length is above 65,535.
+    formats. In this format, the first two bytes are the version, but Java reads them as the upper half of an array
+    length. So for Java, the length would be above 65,535.
 
     >>> kafka_python_sticky_user_data(bytes.fromhex("0001 00000001 0001 74 00000001 00000003 00000007"))
     ((('t', 3),), 7)

@@ -113,7 +113,7 @@ class _Writer:
     def _struct(self, layout: Struct, parent: str, unknown: str = "") -> str:
         """Generate the code that decodes a struct. Return the Python expression that creates the dict of the struct.
 
-        If the struct has unknown tags, the generated code sets a variable. ``unknown`` is the name of this variable.
+        ``unknown`` is the name of the variable that the generated code sets if the struct has unknown tags.
         """
         present = [field for field in layout.fields if field.since <= self._version <= field.until]
         tagged = [field for field in present if field.tag is not None]

@@ -56,8 +56,8 @@ class Tail:
 def next_record(batches: bytes, from_offset: int, aborted: Iterable[AbortedTransaction] = ()) -> Tail | None:
     """Find the first record at or after an offset. Return None if the batch headers do not show this record.
 
-    The record is unknown if a compacted batch starts before the offset and does not end before the offset. Compaction
-    possibly removed the records at and after the offset.
+    The record is unknown if a compacted batch starts before the offset and ends at or after the offset, because
+    compaction possibly removed the record at the offset.
 
     >>> next_record(b"", 7)
     Tail(next_offset=7, is_record=False, read_to=7, is_transactional=False)
@@ -121,7 +121,7 @@ def _batches(content: bytes) -> Iterator[_Batch]:
 
 
 def _first_in(batch: _Batch, from_offset: int) -> int | None:
-    """Return the first record at or after an offset. The batch must have records, and must not end before the offset.
+    """Return the first record at or after an offset. The batch must have records, and must end at or after the offset.
 
     Compaction does not change the first and last offset in a batch header. If the number of records in the batch is
     equal to the number of offsets, each offset has a record. Otherwise, some records are missing, and the result is
@@ -146,7 +146,7 @@ def _is_in_transaction(batch: _Batch, transaction: AbortedTransaction) -> bool:
 
 
 def _ends(marker: _Batch, transaction: AbortedTransaction) -> bool:
-    """Return True if the marker ends the transaction.
+    """Return True if ``marker`` is the marker that ends ``transaction``.
 
     The result is exact, because a producer has only one transaction at a time.
     """

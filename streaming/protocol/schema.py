@@ -10,7 +10,7 @@ Scalar: TypeAlias = Literal["int8", "int16", "uint16", "int32", "int64", "uuid",
 
 @dataclass(frozen=True, slots=True)
 class Struct:
-    """A sequence of fields. In a flexible version, the sequence ends with a section of tagged fields."""
+    """A sequence of fields. In flexible versions, the tagged fields come last."""
 
     fields: tuple[Field, ...]
 
