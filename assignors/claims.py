@@ -7,8 +7,8 @@ rebalance can come back and claim partitions that now belong to a different memb
 are ignored.
 
 Source: ``AbstractStickyAssignor.allSubscriptionsEqual`` and ``prepopulateCurrentAssignments``. As in Java, the result
-can depend on the order in which the claims are read. This module ignores claims to partitions that do not exist. For
-such a claim, Java can throw an exception or assign a deleted partition.
+can depend on the order in which the claims are read. This module ignores claims to partitions that do not exist. Java
+may throw an exception for such a claim, or assign the deleted partition.
 """
 
 from __future__ import annotations

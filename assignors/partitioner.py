@@ -4,8 +4,9 @@ The producer uses its default partitioner if the application does not choose the
 ``partitioner.class`` is not set. The default partitioner uses the key if ``partitioner.ignore.keys`` is false. An empty
 key counts as a key. For records without a key, the producer chooses one partition for each batch.
 
-librdkafka hashes keys with CRC-32 unless ``partitioner`` is ``murmur2`` or ``murmur2_random``. So a Java producer and a
-librdkafka producer with default settings can write the same key to different partitions.
+By default, librdkafka hashes keys with CRC-32. It uses Java's hash only if the setting ``partitioner`` is ``murmur2``
+or ``murmur2_random``. So with default settings, a Java producer and a librdkafka producer may write the same key to
+different partitions.
 """
 
 from __future__ import annotations

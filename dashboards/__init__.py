@@ -9,7 +9,7 @@ dashboards. `alerts/` generates the alerts. The dashboards follow these rules:
 1. The description of a panel explains how to read the panel, and what an empty panel means.
 2. A panel shows a missing series as 0 only if a different series shows that the monitor knows the value. An unknown
    value is never shown as 0.
-3. The worst rows come first. A word or a title always shows the meaning of a colour, too.
+3. The worst rows come first. If a colour has a meaning, a word or a title also shows this meaning.
 4. Queries remove labels that Prometheus adds, such as `instance`. So if the monitor moves to a different machine, the
    lines in the panels continue.
 5. A table of groups has at most `$top` rows, because a cluster can have ten thousand groups.

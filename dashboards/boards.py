@@ -180,7 +180,7 @@ def create_dashboard(
 
 
 def _add_row(target: build.Dashboard, row: Row) -> None:
-    """Add the row. If a row is collapsed, it contains its panels. Otherwise, the panels follow the row."""
+    """Add a row. In the JSON, a collapsed row contains its panels, and the panels of an open row follow the row."""
     title = build.Row(row.title).collapsed(row.is_collapsed)
     if row.is_collapsed:
         for panel in row.panels:

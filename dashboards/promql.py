@@ -41,7 +41,7 @@ class Scope:
         return f"{exported_names(signal)[0]}{{{', '.join((self.matchers, *matchers))}}}"
 
     def series(self, signal: Signal, *matchers: str) -> str:
-        """Return a query with one value per combination of the signal's own labels (rule 4).
+        """Return a query with one value for each combination of the labels that the signal defines.
 
         If two monitors watch one cluster, the query returns the worse value.
 

@@ -1,4 +1,4 @@
-"""Create the dashboard of the runbook, and the table of firing alerts that links to its panels."""
+"""Create the dashboard of the runbook, and the table that links each firing alert to its runbook panel."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Evenness:
-    """The measures 1 to 4, which need only the loads as input. ``idle`` is the number of loads that are 0."""
+    """The measures 1 to 4 of this module, which need only the loads. ``idle`` is the number of loads that are 0."""
 
     shares: int
     total: float

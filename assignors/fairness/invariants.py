@@ -1,4 +1,4 @@
-"""Checks assignments against rules. Tests check the results of every strategy, and the monitor checks every group.
+"""Checks assignments against rules. Tests check the results of all strategies, and the monitor checks all groups.
 
 The common rule for all strategies: each partition of a subscribed, existing topic belongs to exactly one member, and
 this member subscribes to the topic. Each strategy must also keep its own promises about balance and needless moves. In

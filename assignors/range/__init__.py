@@ -1,4 +1,4 @@
-"""The range strategies: of the client with racks, of the client without racks, and of the broker (KIP-848).
+"""The range strategies: two of the client (with and without racks), and one of the broker (KIP-848).
 
 This folder imports no other folder of `assignors`.
 """

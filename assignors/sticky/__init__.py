@@ -1,4 +1,4 @@
-"""The sticky strategies. `constrained` is for equal subscriptions, and `general` is for different subscriptions.
+"""The sticky strategies. The module `constrained` assigns if all subscriptions are equal, otherwise `general`.
 
 This folder imports no other folder of `assignors`.
 """

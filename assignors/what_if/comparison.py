@@ -21,7 +21,7 @@ MAX_SIZES = 6
 
 @dataclass(frozen=True, slots=True)
 class StrategyResult:
-    """The final assignment of one strategy, its measures, and the number of necessary rebalances (``rounds``)."""
+    """The final assignment of one strategy, the measures of this assignment, and the number of rebalances."""
 
     strategy: str
     assignment: GroupAssignment
@@ -34,8 +34,8 @@ def compare(
 ) -> StrategyResult:
     """Compute the measures of a strategy's final assignment.
 
-    A partition moves if its final owner is different from its current owner in ``group``. ``owners`` are the current
-    owners. The default is the result of ``effective_owners``.
+    A partition moves if its final owner is different from its current owner. ``owners`` contains the current owners. By
+    default, they are computed from the claims in ``group`` (``effective_owners``).
 
     In its first round, a cooperative strategy withholds the partitions that move. So this function computes more rounds
     until no member must revoke a partition, but at most ``MAX_ROUNDS`` rounds in total.

@@ -98,7 +98,7 @@ def _with_severity(groups: str, alert: Alert, level: Level) -> str:
 
 
 def _labels(alert: Alert, level: Level) -> dict[str, str]:
-    """Return the labels of a level. `max_severity` is empty, so Prometheus removes this label from the alert."""
+    """Return the labels of a level. Prometheus removes `max_severity` from the alert, because the value is empty."""
     if alert.subject != GROUP:
         return {"severity": level.severity}
     severity = _CAPPED_SEVERITY if level.severity == WARNING else level.severity

@@ -203,10 +203,10 @@ class _Child:
                 stream.close()
 
     def _await_exit(self) -> None:
-        """Wait a short time until the child has exited and its exit code is known.
+        """Wait until the child's exit code is known, but only for a short time.
 
         Call this function only after the child has closed its output. The function does not reap the child, so the
-        kernel does not reuse the process id. So ``_kill`` can safely end the processes that the strategy started.
+        kernel does not reuse the process id, and ``_kill`` can safely end the processes that the strategy started.
         """
         for _ in range(100):
             if self._process.returncode is not None or os.waitid(

@@ -71,7 +71,7 @@ class MemberAssignment:
         previous_member_epoch: None in a coordinator's description.
         state: ``Stable``, ``UnrevokedPartitions``, ``UnreleasedPartitions`` or ``Unknown``. Unrevoked: the member must
             first revoke partitions. Unreleased: the member waits for partitions that other members must release.
-            Unknown: Kafka 4.2 does not define the state number. For streams members, two names differ:
+            Unknown: Kafka 4.2 does not define the state number. For streams members, two states have the names
             ``UnrevokedTasks`` and ``UnreleasedTasks``.
         assigned: the partitions that the member may consume. Empty for streams members, because tasks are not
             partitions of one topic.

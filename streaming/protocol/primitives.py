@@ -21,9 +21,8 @@ _SURROGATE_LEAD: Final = 0xED
 def _replace_as_java(error: UnicodeError) -> tuple[str, int]:
     """Replace one malformed sequence by U+FFFD, and return the position after it.
 
-    Python and Java usually replace each maximal subpart by one U+FFFD. Encoded surrogates (ED A0..BF xx) are the
-    exception. Python replaces each of their three bytes by one U+FFFD. Java replaces all three bytes together by one
-    U+FFFD.
+    Python and Java usually replace each maximal subpart by one U+FFFD. The exception is an encoded surrogate (ED A0..BF
+    xx): Python replaces it by three U+FFFD, one for each byte, and Java replaces it by a single U+FFFD.
     """
     if not isinstance(error, UnicodeDecodeError):
         raise error
@@ -61,10 +60,10 @@ def unsigned_varint(raw: bytes, position: int) -> tuple[int, int]:
 def compact_length(raw: bytes, position: int) -> tuple[int, int]:
     """Read the value "length plus one" at the start of compact strings, bytes and arrays.
 
-    A value of 0 or less means null.
+    A result of 0 or less means null.
 
-    Java computes ``readUnsignedVarint() - 1``. For the smallest int, this subtraction overflows, and the result is the
-    greatest int. So the smallest int means a length, and not null.
+    Java computes ``readUnsignedVarint() - 1``. For the smallest int, this subtraction overflows, and the length is the
+    greatest int. So for the smallest int, this function returns the greatest int plus one.
 
     >>> compact_length(bytes([0x80, 0x80, 0x80, 0x80, 0x08]), 0)
     (2147483648, 5)

@@ -38,7 +38,7 @@ class Tail:
     """The result of a search for the next record.
 
     Attributes:
-        next_offset: the search found no record below this offset.
+        next_offset: the search found no record between its start and this offset.
         is_record: True if the search found a record that every consumer reads.
         read_to: the offset of this record. If there is no such record, the offset at which the search ended. Consumers
             with read_committed skip all records from `next_offset` to `read_to`, because they belong to aborted
@@ -84,7 +84,7 @@ def next_record(batches: bytes, from_offset: int, aborted: Iterable[AbortedTrans
 
 
 def batch_times(batches: bytes) -> Iterator[tuple[int, int]]:
-    """Return the first offset of each batch of magic 2, and the timestamp of its first record in milliseconds."""
+    """For each batch of magic 2, yield the first offset and the timestamp of the first record in milliseconds."""
     for batch in _batches(batches):
         if batch.timestamp_ms is not None:
             yield batch.base_offset, batch.timestamp_ms
@@ -123,9 +123,9 @@ def _batches(content: bytes) -> Iterator[_Batch]:
 def _first_in(batch: _Batch, from_offset: int) -> int | None:
     """Return the first record at or after an offset. The batch must have records, and must end at or after the offset.
 
-    Compaction does not change the first and last offset in a batch header. If the number of records in the batch is
-    equal to the number of offsets, each offset has a record. Otherwise, some records are missing, and the result is
-    None if the batch starts before the offset.
+    If the batch starts at or after the offset, the result is the first offset in the batch header. Compaction does not
+    change the first and the last offset in a batch header. So if the batch has as many records as offsets, each offset
+    has a record. Otherwise, some records are missing, and the result is None if the batch starts before the offset.
     """
     if batch.base_offset >= from_offset:
         return batch.base_offset

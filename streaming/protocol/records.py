@@ -87,7 +87,7 @@ _READERS: Final = {layout.key_type: _compiled(layout) for layout in RECORD_LAYOU
 def decode(key: bytes | None, value: bytes | None) -> DecodedRecord:
     """Decode one record.
 
-    If the value is None, the record is a tombstone. If the value is empty (zero bytes), the record cannot be decoded.
+    If ``value`` is None, the record is a tombstone. If ``value`` has zero bytes, the record cannot be decoded.
     Raises UndecodableRecord if Kafka's own reader refuses the bytes. The function raises no other exception.
 
     >>> record = decode(bytes.fromhex("0003 0001 67"), bytes.fromhex("0000 00000005 00"))
