@@ -45,8 +45,8 @@ def members_static_first(group: GroupSpec) -> list[MemberSubscription]:
     """Sort members as ``AbstractPartitionAssignor.MemberInfo`` does. Range and roundrobin use this order.
 
     Static members come first, sorted by instance id. So a static member keeps its place after a restart (KIP-345).
-    Dynamic members follow, sorted by member id. Two members with the same instance id are ordered by member id. The
-    coordinator never allows two members with the same instance id at the same time.
+    Dynamic members follow, sorted by member id. If two members have the same instance id, they are sorted by
+    member id. But the coordinator does not allow such members.
     """
     return sorted(group.members, key=_static_first)
 

@@ -35,7 +35,7 @@ _WITH_ONE_CLUSTER = frozenset({GROUP_UID, TOPIC_UID})
 class Row:
     """A row of a dashboard. Grafana does not run the queries of a collapsed row.
 
-    A row contains one or more lines of panels. Each line is 24 units wide, and its panels have the same height.
+    A row contains one or more lines of panels. Each line is 24 units wide. All panels of a line have the same height.
     """
 
     title: str

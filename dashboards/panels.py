@@ -37,7 +37,7 @@ _ONLY_DETAILS = (
 
 @dataclass(frozen=True)
 class PanelSpec:
-    """The size and the texts of a panel: how to read it, why it can be empty, and what it shows if it is empty."""
+    """The size and the texts of a panel. The texts explain how to read the panel, and why the panel can be empty."""
 
     title: str
     how_to_read: str

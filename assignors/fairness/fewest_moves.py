@@ -9,7 +9,7 @@ Rules:
 3. ``fewest`` is the minimum number of moves over all valid assignments that are *at least as balanced* as the actual
    assignment. For every k, count the partitions of the k busiest members in two assignments. If assignment A never has
    the larger count, A is at least as balanced as assignment B (majorisation). Then A is at least as good as B by every
-   measure of imbalance: largest member, smallest member, idle members, Gini, balance score. If more than ``fewest``
+   measure of imbalance: largest size, smallest size, idle members, Gini, balance score. If more than ``fewest``
    partitions moved, the additional moves were needless or had other reasons, for example racks.
 4. If a partition has no owner or two owners in the actual assignment, ``fewest`` is None. For example, partitions have
    no owner between the two rounds of a cooperative rebalance. To count the moves of both rounds together, pass the

@@ -1,9 +1,8 @@
 """Checks assignments against rules. Tests check the results of all strategies, and the monitor checks all groups.
 
-The common rule for all strategies: each partition of a subscribed, existing topic belongs to exactly one member, and
-this member subscribes to the topic. Each strategy must also keep its own promises about balance and needless moves. In
-addition, a cooperative strategy must not assign a partition to a new owner before the old owner has revoked the
-partition.
+The common rule for all strategies: each partition of a subscribed, existing topic belongs to exactly one of the
+topic's subscribers. Each strategy must also keep its own promises about balance and needless moves. In addition, a
+cooperative strategy must not assign a partition to a new owner before the old owner has revoked the partition.
 """
 
 from __future__ import annotations

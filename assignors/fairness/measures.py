@@ -1,4 +1,4 @@
-"""Measures of an assignment: sizes (partitions of each member), imbalance, moves, idle members.
+"""Measures of an assignment: sizes (the number of partitions of each member), imbalance, moves, idle members.
 
 Tests compare the results of this module with the measures in the golden vectors (test data), which Kafka's Java code
 computed.
@@ -28,8 +28,8 @@ class Measures:
 
     ``balance_score`` is the sum of the size differences of all pairs of members. ``kept`` counts the partitions that
     stay with their effective owner (see ``effective_owners``). ``moves`` counts the partitions that their effective
-    owner loses. ``topic_spread`` maps each topic to the difference between the largest and the smallest partition count
-    of its subscribers. ``idle_members`` are the ids of members without partitions.
+    owner loses. For each topic, ``topic_spread`` compares how many partitions of this topic its subscribers have: the
+    largest number minus the smallest number. ``idle_members`` are the ids of members without partitions.
     """
 
     sizes: tuple[int, ...]
@@ -111,7 +111,7 @@ def _unassigned(group: GroupSpec, assigned: Mapping[str, tuple[TopicPartition, .
 def _rack_mismatches(group: GroupSpec, assigned: Mapping[str, tuple[TopicPartition, ...]]) -> int:
     """Count the assigned partitions that have no replica in the rack of their member.
 
-    Partitions of members without a rack do not count.
+    Partitions of members without a rack are not counted.
     """
     if not group.racks:
         return 0

@@ -87,10 +87,10 @@ class Outcome:
     ``strategy`` is None if the outcome describes today's owners. ``score`` (0 to 100, see ``evenness``) is None if
     partitions are unassigned. ``excess_partitions`` is the size of the busiest member, minus the size of the busiest
     member in the fairest valid assignment. ``score`` and ``excess_partitions`` are None if the group has too many
-    different subscriptions, because then the fairest assignment is not computed. ``topic_spread`` maps each topic to
-    the difference between the largest and the smallest partition count of its subscribers. ``rounds`` is the number of
-    rebalances until the group reaches the assignment. ``busiest_records_per_second`` is the produce rate of the busiest
-    member, or None if this rate is unknown (rule 6).
+    different subscriptions, because then the fairest assignment is not computed. For each topic, ``topic_spread``
+    compares how many partitions of this topic its subscribers have: the largest number minus the smallest number.
+    ``rounds`` is the number of rebalances until the group reaches the assignment. ``busiest_records_per_second`` is the
+    produce rate of the busiest member, or None if this rate is unknown (rule 6).
     """
 
     strategy: str | None

@@ -27,7 +27,7 @@ _CONTROL = 0x20
 
 @dataclass(frozen=True, slots=True)
 class AbortedTransaction:
-    """An aborted transaction: its producer, and the offset of its first record in the partition."""
+    """An aborted transaction: the producer, and the offset of the transaction's first record in the partition."""
 
     producer_id: int
     first_offset: int
