@@ -76,7 +76,7 @@ def levels_of(alert: Alert) -> Iterator[Level]:
 
 
 def _expression(alert: Alert, level: Level) -> str:
-    """Return the expression of a level. If the alert is about groups, it also adds their labels (rules 3 and 4)."""
+    """Return the expression of a level. For alerts about groups, it adds the labels of each group (rules 3 and 4)."""
     if alert.subject != GROUP:
         return level.expression
     groups = alert.labels_of_groups or ALERTING

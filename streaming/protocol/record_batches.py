@@ -146,7 +146,7 @@ def _is_in_transaction(batch: _Batch, transaction: AbortedTransaction) -> bool:
 
 
 def _ends(marker: _Batch, transaction: AbortedTransaction) -> bool:
-    """Return True if ``marker`` is the marker that ends ``transaction``.
+    """Return True if ``marker`` ends ``transaction``.
 
     The result is exact, because a producer has only one transaction at a time.
     """
