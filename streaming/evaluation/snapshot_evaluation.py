@@ -131,7 +131,8 @@ def _evaluate_assignment(
 def _missing_inputs(snapshot: GroupSnapshot, assigned_by: Leader) -> tuple[str, ...]:
     """Return the names of the missing inputs.
 
-    If a topic was sampled after the record, its partition count at the time of the record may have been different.
+    `metadata_of_the_time` is a missing input if a topic was sampled after the record, because its partition count may
+    have been different when the record was written.
     """
     position = snapshot.position
     is_late = position is not None and any(

@@ -129,7 +129,7 @@ def _rebalancing(facts: LagFacts, late: Sequence[PartitionWork]) -> Cause | None
 
 
 def _explains_lag(lost_share: float, late: Sequence[PartitionWork]) -> bool:
-    """Return True if the group would keep up without the lost time."""
+    """Return True if the lost time explains the lag (rule 2, case b)."""
     consumed, produced = _rates(late)
     if lost_share < EXPLAINING_SHARE or consumed is None or produced is None:
         return False

@@ -1,4 +1,4 @@
-"""Find the partitions whose records wait too long, at each sample.
+"""At each sample, find the partitions whose records have waited too long.
 
 1. Records of a partition *wait* if its lag in seconds is at least WAITING_SECONDS. If only a lower bound of the lag is
    known, the bound is compared with WAITING_SECONDS. If the lag in seconds is unknown, the records do not wait.

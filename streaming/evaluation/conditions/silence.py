@@ -8,8 +8,8 @@ of the request to the group's coordinator.
 10. The records of a partition *wait* if three requirements are met. First: the oldest unread record was written more
     than `stuck_after_seconds` ago. Second: more than `allowed_lag` records are unread. Third: the end offset grew
     within the last `stuck_after_seconds`. A record that an open transaction blocks for read_committed consumers
-    (`is_blocked`) does not wait. If the group has never committed an offset of the partition, only records that were
-    written after the present owner got the partition can wait.
+    (`is_blocked`) does not wait. If the group has never committed an offset of the partition, a record waits only if it
+    was written after the present owner got the partition.
 11. A group is *silent* if four requirements are met. First: the group has members. Second: the group has committed
     offsets before. Third: the records of a partition wait. Fourth: no member has committed for longer than
     `stuck_after_seconds`. If the monitor cannot check one of the requirements, it is unknown whether the group is
@@ -237,7 +237,7 @@ class CommitsByPartition:
     def of_group(self, group_id: str, owned: OwnedPartitions) -> PartitionCommits | None:
         """Return the group's commits, or None if the group has no commits.
 
-        In the result, `waiting` also contains owned partitions without a commit in which records wait.
+        In the result, `waiting` also contains owned partitions without a commit, if records wait in them.
         """
         committed = self._committed.get(group_id)
         if committed is None:

@@ -121,7 +121,7 @@ def _rename_topics(baseline: RebalanceBaseline | None, snapshot: GroupSnapshot) 
 
 
 def _shorten(baseline: RebalanceBaseline | None, present: GroupSnapshot) -> RebalanceBaseline | None:
-    """Return the baseline for storage, without the snapshot of a classic group if it equals the present state."""
+    """Return the baseline for storage. If the snapshot of a classic group equals the present state, it is omitted."""
     known = baseline.snapshot if baseline else None
     if baseline is None or known is None:
         return baseline

@@ -222,7 +222,7 @@ class CommitWindows:
                 self._matrices[name] = np.concatenate([matrix, blank])
 
     def _place_of(self, orders: Int64Array, log_offsets: Int64Array) -> Int64Array:
-        """Return the column of the entry with each log offset.
+        """Return for each log offset the column of its entry.
 
         If a later commit of the same slot has replaced the entry, return the column of the new entry.
         """
