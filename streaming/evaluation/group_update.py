@@ -182,10 +182,10 @@ def _advance_all(snapshot: GroupSnapshot, events: Iterable[GroupEvent]) -> Group
 def _split_waiting(
     waiting: Sequence[GroupSnapshot], names: TopicNames
 ) -> tuple[tuple[GroupSnapshot, ...], tuple[GroupSnapshot, ...]]:
-    """Split the snapshots before the first snapshot that must wait for topic names.
+    """Return the snapshots before the first snapshot that must wait for topic names, and the other snapshots.
 
     The rows of the first part are written now. If the snapshots have more than PENDING_MEMBERS members in total, the
-    rows of the oldest snapshots are also written now, with topic ids.
+    first part also contains the oldest snapshots that wait. Their rows contain topic ids.
     """
     members = 0
     first_allowed = len(waiting)

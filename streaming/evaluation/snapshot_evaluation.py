@@ -8,7 +8,7 @@ The first rule that applies determines the result:
    evaluation of these groups has no verdicts.
 3. While the coordinator computes the assignment of an epoch (KIP-848, state Assigning), the verdict is `rebalancing`.
    While the members move to their targets (state Reconciling), the targets are evaluated. The records of a classic
-   group do not show a rebalance in progress. Only a listing of groups shows it (`evaluate`, rule 2).
+   group do not show a rebalance in progress. Only a listing of groups shows such a rebalance (`evaluate`, rule 2).
 4. For all other groups, the evaluation contains the drift (`drift`, `consumer_drift`) and the distribution of
    partitions (`imbalance`, `fairness`).
 """

@@ -8,9 +8,9 @@ group's own strategy, the first rule that applies determines the verdict:
    rule, the verdict is `not_evaluated`.
 2. The verdict is `unknown` if an input is missing. The reason names the input:
 
-   - `metadata_missing`: the partition count of a subscribed topic is unknown. Also, a verdict `drift` becomes `unknown`
-     with this reason if `drift` may come from an outdated sample. Such a sample is older than the record and
-     contradicts the record (`sampled_topics`).
+   - `metadata_missing`: the partition count of a subscribed topic is unknown. This reason also replaces the verdict
+     `drift` if an outdated sample may be the cause of `drift`. Such a sample is older than the record and contradicts
+     the record (`sampled_topics`).
    - `member_subscription`, `member_assignment`: the subscription or the assignment of a member cannot be decoded.
    - `target_assignment`: no record has the target of a KIP-848 member.
    - `resolved_regex`: the topics of a KIP-848 member's regular expression are unknown. Coordinators never return these
@@ -180,7 +180,7 @@ def evaluate_common_rules(inputs: AssignmentInputs, strategy: str, reason: str) 
 
 
 def _unknown_if_stale(inputs: AssignmentInputs, drift: StrategyDrift) -> StrategyDrift:
-    """Return the verdict `unknown` if `drift` may come from an outdated sample (rule 2). Otherwise, return `drift`."""
+    """Return `drift`, or the verdict `unknown` if an outdated sample may be the cause of `drift` (rule 2)."""
     is_proven = drift.verdict != DRIFT or not _PROVEN_BY_RECORD.isdisjoint(drift.violations)
     if is_proven or not inputs.stale_topics:
         return drift

@@ -215,7 +215,7 @@ class Silence:
     def waits_since(self, row: int, owned_since_ms: int) -> bool:
         """Return True if records wait in a partition without a commit (end of rule 10).
 
-        Only records that were written after `owned_since_ms` and more than `stuck_after_seconds` ago count.
+        A record counts only if it was written after `owned_since_ms`, and more than `stuck_after_seconds` ago.
         """
         points = self._ends.points.of_row(row)
         before = [offset for offset, at_ms in points if owned_since_ms <= at_ms <= self._since_ms]

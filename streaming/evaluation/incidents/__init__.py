@@ -20,8 +20,8 @@ Evidence (`evidence.py`):
 4. Evidence keeps the values that it had at its start: its text, the coordinator of the group, and the hosts and topics
    that it names. Usually, the coordinator is the leader of the group's partition of `__consumer_offsets`. A former
    leader is *gone* if it leads no partition of `__consumer_offsets` any more. A leader that is gone still counts as the
-   coordinator while the partition has no leader, and for START_WINDOW_MS after the loss. After a restart, the monitor
-   does not know former leaders.
+   coordinator while the partition has no leader, and for START_WINDOW_MS after the partition lost this leader. After a
+   restart, the monitor does not know former leaders.
 
 Links between pieces of evidence (`links.py`). Rules 6 to 8 link only evidence of the same *run*. In a run, each piece
 of evidence starts at most START_WINDOW_MS after the previous piece. So a group with an old problem does not join a new
@@ -53,9 +53,9 @@ Life of an incident (`tracker.py`):
     the evidence of the other incidents. If several incidents have this start, the incident with the smallest id remains
     open. Each other incident ends, and its `merged_into` contains the id of the open incident.
 12. The id is a hash of the cluster, and of the source, name, group and start of the first evidence. The first evidence
-    has the earliest start when the incident opens. If the starts are equal, the group id decides, then the source, then
-    the name. So the same facts give the same id. Id and start of an open incident never change, even if earlier
-    evidence joins.
+    is the evidence with the earliest start at the time when the incident opens. If several starts are equal, the group
+    id decides, then the source, then the name. So the same facts give the same id. Id and start of an open incident
+    never change, even if earlier evidence joins.
 13. An incident stores the ids of all its groups, but lists at most MAX_EVIDENCE facts: the earliest facts. An incident
     with this number of facts is *full*. A new fact about a group of a full incident joins this incident (rule 5). But
     an unlisted fact links nothing, because the monitor stores the start values of listed facts only. If a full incident

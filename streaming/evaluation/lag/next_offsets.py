@@ -160,7 +160,7 @@ def rows_with_lag(report: LagReport, unmoved_ms: Int64Array, is_suspect: BoolArr
 
 
 def rows_without_proof(report: LagReport, topics: Iterable[str]) -> Int64Array:
-    """Return the indices of the rows of these topics with a lag above 0.
+    """Return the indices of the rows that belong to these topics and have a lag above 0.
 
     The last stable offsets of these rows can prove that the topics have transactions (rule 6).
     """

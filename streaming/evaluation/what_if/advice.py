@@ -173,7 +173,7 @@ def late_group_inputs(
 
 
 def lowest_capacity(capacities: Iterable[float | None]) -> float | None:
-    """Return the capacity of rule 2, in records per second. None if no capacity is known, or if it is 0 (rule 4).
+    """Return the capacity of rule 2, in records per second. None if no capacity is known, or if the lowest is 0.
 
     >>> lowest_capacity([300.0, None, 250.0]), lowest_capacity([None]), lowest_capacity([0.0, 9.0])
     (250.0, None, None)
