@@ -36,9 +36,9 @@ class GroupState(msgspec.Struct, frozen=True):
     """The stored state of one group: its snapshot, and the verdicts on its present generation.
 
     `pending` contains earlier snapshots in which some topics have an id but no name. The rows of these snapshots wait
-    until the brokers return the names. `rebalance_history` covers all rebalances that have a row. `alternatives`
-    contains the what-if results of the evaluated generation, but only for the present number of members. `violations`
-    are the present violations of the common rules.
+    until the brokers return the names. `rebalance_history` covers all rebalances that have a row in the table.
+    `alternatives` contains the what-if results of the evaluated generation, but only for the present number of members.
+    `violations` are the present violations of the common rules.
     """
 
     snapshot: GroupSnapshot

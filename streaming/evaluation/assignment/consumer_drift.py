@@ -2,8 +2,8 @@
 
 The coordinator computes new targets from the targets of the previous epoch. Compaction may have removed the previous
 targets. Also, the coordinator's assignors differ between Kafka versions. For these reasons, the monitor cannot repeat
-the computation of the targets. Instead, the monitor passes the targets to the strategy as the present assignment. If
-this strategy computed the targets, it does not change them. Rules:
+the computation of the targets. Instead, the monitor passes the targets to the strategy as the present assignment. A
+strategy does not change targets that it has computed itself. Rules:
 
 1. The input of each strategy is a group in which each member owns the partitions of its target. The verdict is `match`
    if the strategy leaves the targets unchanged. The other verdicts are the same as in `drift`.

@@ -39,7 +39,7 @@ COORDINATOR_EVIDENCE: Final = frozenset(
         cause.UNKNOWN,
     }
 )
-"""Names of evidence that a broken coordinator can cause. For example, it cannot cause a hot partition."""
+"""Names of evidence that a broken coordinator can cause. For example, a hot partition always has a different cause."""
 _LOOPBACK: Final = ("/127.", "/0:0:0:0:0:0:0:1", "/::1")
 
 Key = TypeVar("Key", bound=Hashable)

@@ -134,7 +134,7 @@ class RowsBehind:
     """Rows of a lag report with unread offsets, one element for each row.
 
     `at` contains the indices of the rows in the lag report. `ends` contains the offsets up to which consumers can read.
-    If an open transaction begins at this offset, `is_open` is True.
+    If an open transaction begins at such an offset, `is_open` is True.
 
     After an outage, these rows can be all 100,000 partitions of all groups. So no code loops over the rows.
     """

@@ -53,11 +53,11 @@ from streaming.group.snapshot import GroupSnapshot
 
 HEADROOM = MIN_GAIN
 ADVISED_KINDS: frozenset[Kind] = frozenset({ASSIGNMENT, UNDER_PROVISIONED})
-"""Rule 1."""
+"""The causes that have advice (rule 1)."""
 
 SERVER_STRATEGIES = tuple(BUILT_IN[name] for name in SERVER_ASSIGNORS.values())
 CLIENT_STRATEGIES = tuple(one for one in BUILT_IN.values() if one not in SERVER_STRATEGIES)
-"""Rule 5."""
+"""The strategies of KIP-848 groups, and the strategies of classic groups (rule 5)."""
 
 
 @dataclass(frozen=True, slots=True)

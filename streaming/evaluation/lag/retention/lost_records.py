@@ -92,7 +92,7 @@ The kinds of `seconds_until_lost` are `estimate` and `at_least`.
 
 
 class Loss(NamedTuple):
-    """The values `lost_since_ms` and `lost_since_kind` of a loss, and the last committed offset of its partition."""
+    """The values `lost_since_ms` and `lost_since_kind`, and the committed offset in the last sample with the loss."""
 
     since_ms: int
     kind: str
