@@ -2,10 +2,10 @@
 
 The monitor computes these results when it evaluates a generation. Rules:
 
-1. The computation starts from the assignment of the evaluated generation. A group without a fairness score has no
-   what-if results. Exception: the score is missing for the reason `subscriptions_too_many` (`imbalance`, rule 4).
-2. The monitor computes results for the unchanged group. If the group has up to `MOST_PARTITIONS_CHANGED` partitions,
-   the monitor also computes results for one more member and for one fewer member. A group with more than
+1. The computation starts from the assignment of the evaluated generation. A group without a fairness score has what-if
+   results only if the reason for the missing score is `subscriptions_too_many` (`imbalance`, rule 4).
+2. The monitor computes results for the present number of members. If the group has up to `MOST_PARTITIONS_CHANGED`
+   partitions, the monitor also computes results for one more member and for one fewer member. A group with more than
    `MOST_PARTITIONS` partitions has no what-if results. DESIGN.md shows how long the computation takes.
 3. `remedy` is a strategy that removes the topic skew of the generation: with this strategy, the score is 100. If
    several strategies have the score 100, `remedy` is the strategy that moves the fewest partitions
@@ -35,7 +35,7 @@ MOST_PARTITIONS = 20_000
 """A group with more partitions than this has no what-if results."""
 
 AS_IT_IS = str(Change())
-"""Value of `Alternative.change` for the unchanged group."""
+"""Value of `Alternative.change` for the present number of members."""
 TODAY = "(today)"
 """Value of `Alternative.strategy` for the present assignment."""
 
@@ -44,11 +44,12 @@ _ACCEPTED_SCORE_REASONS = frozenset({"", "subscriptions_too_many"})
 
 
 class Alternative(msgspec.Struct, frozen=True, array_like=True):
-    """Numbers that describe the assignment that `strategy` computes for the group after `change`.
+    """The what-if result of one strategy: the group changes by `change`, then `strategy` computes an assignment.
 
-    If `strategy` is `TODAY`, the numbers describe the present assignment. If a user's strategy fails or returns an
-    invalid assignment, `failure` contains a short reason and a description, and all fields after `failure` are None. If
-    the members have too many different subscriptions, `score` and `excess_partitions` are None.
+    All numbers describe this assignment. If `strategy` is `TODAY`, they describe the present assignment. If a user's
+    strategy fails or returns an invalid assignment, `failure` contains a short reason and a description, and all fields
+    after `failure` are None. If the members have too many different subscriptions, `score` and `excess_partitions` are
+    None.
     """
 
     change: str
@@ -81,7 +82,7 @@ class Alternatives(msgspec.Struct, frozen=True):
     remedy: str | None = None
 
     def as_it_is(self) -> Alternatives:
-        """Return a copy of these results with only the outcomes for the unchanged group."""
+        """Return a copy of these results with only the outcomes for the present number of members."""
         unchanged = tuple(outcome for outcome in self.outcomes if outcome.change == AS_IT_IS)
         return msgspec.structs.replace(self, outcomes=unchanged)
 

@@ -1,8 +1,7 @@
 """Build the report of one group from its records and the last sample.
 
-1. If an open transaction blocks the group, its state is Unknown and its verdict is `unknown`. The report contains the
-   counts of rebalances from all records that the monitor has read. Such a report contains no values from the last
-   sample.
+1. If an open transaction blocks the group, its state is Unknown and its verdict is `unknown`. The report contains no
+   values from the last sample, but it contains the rebalance counts from all records that the monitor has read.
 2. While a classic group rebalances, its verdict is `rebalancing`. Only a listing of groups shows such a rebalance,
    because the coordinator writes no record about it. While a KIP-848 group reconciles, its verdict stays the same,
    because the verdict depends only on the targets.
@@ -57,8 +56,9 @@ class RecordedGroup(NamedTuple):
     """Everything that is known about a group, except the values in `SampleValues`.
 
     `record` is the stored state that comes from the group's records. `record` is None if the group only commits
-    offsets. `state` comes from the listing of groups if the listing is newer than the last record. `listed` is set only
-    if `record` is None. `measured` shows how evenly the present assignment shares lag and throughput.
+    offsets. `state` comes from the listing of groups if the listing is newer than the last record. `listed` is the
+    group's entry in the listing of groups, and is set only if `record` is None. `measured` shows how evenly the present
+    assignment shares lag and throughput.
     """
 
     group_id: str

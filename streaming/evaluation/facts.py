@@ -141,7 +141,7 @@ class RebalanceReport:
 class Members:
     """The members of the group.
 
-    The values of single members are computed only if a page or a metric needs them, and then cached.
+    The values of single members are computed when a page or a metric first needs them. Then the values are cached.
     """
 
     snapshot: GroupSnapshot | None = None

@@ -35,10 +35,10 @@ useful.
 class GroupState(msgspec.Struct, frozen=True):
     """The stored state of one group: its snapshot, and the verdicts on its present generation.
 
-    `pending` contains earlier snapshots with only the ids of some topics. Their rows are not written before the brokers
-    return the names of these topics. `rebalance_history` covers all rebalances that have a row. `alternatives` contains
-    the what-if results of the evaluated generation, but only for the unchanged group. `violations` are the present
-    violations of the common rules.
+    `pending` contains earlier snapshots in which some topics have an id but no name. The rows of these snapshots wait
+    until the brokers return the names. `rebalance_history` covers all rebalances that have a row in the table.
+    `alternatives` contains the what-if results of the evaluated generation, but only for the present number of members.
+    `violations` are the present violations of the common rules.
     """
 
     snapshot: GroupSnapshot
@@ -170,7 +170,7 @@ def apply_batch(  # noqa: PLR0913 - everything that the update depends on, by na
 def _makes_row(before: GroupSnapshot, event: GroupEvent, after: GroupSnapshot) -> bool:
     """Return True if the table must contain a row for the snapshot `after`.
 
-    Perhaps the table already contains the row, because the monitor wrote it with an earlier checkpoint.
+    The result is also True if the monitor has already written the row with an earlier checkpoint.
     """
     return should_report(before, event, after) or was_reported(before, event, after)
 
@@ -182,10 +182,10 @@ def _advance_all(snapshot: GroupSnapshot, events: Iterable[GroupEvent]) -> Group
 def _split_waiting(
     waiting: Sequence[GroupSnapshot], names: TopicNames
 ) -> tuple[tuple[GroupSnapshot, ...], tuple[GroupSnapshot, ...]]:
-    """Split the snapshots before the first snapshot that must wait for topic names.
+    """Return the snapshots before the first snapshot that must wait for topic names, and the other snapshots.
 
     The rows of the first part are written now. If the snapshots have more than PENDING_MEMBERS members in total, the
-    rows of the oldest snapshots are also written now, with topic ids.
+    first part also contains the oldest snapshots that wait. Their rows contain topic ids.
     """
     members = 0
     first_allowed = len(waiting)
@@ -201,7 +201,7 @@ def _split_waiting(
 
 
 def _log_order(home: int | None) -> Callable[[LogEvent], tuple[bool, Position]]:
-    """Return a function that sorts log events by position, but events in the group's home partition come last.
+    """Return the sort key of log events: by position, but events in the group's home partition come last.
 
     After the partition count of `__consumer_offsets` changes, the records of the group continue in its home partition.
     """
@@ -209,7 +209,7 @@ def _log_order(home: int | None) -> Callable[[LogEvent], tuple[bool, Position]]:
 
 
 def _is_in_abandoned_partition(known: Position | None, position: Position, home: int | None) -> bool:
-    """Return True if the event is outside the partition of the group's last record and outside its home partition."""
+    """Return True if the event's partition is not the home partition, and not the partition of the last record."""
     if known is None or known.offsets_topic_partition == position.offsets_topic_partition:
         return False
     return position.offsets_topic_partition != home
@@ -233,8 +233,8 @@ def _apply_facts(
     """Return three values: the snapshot after the external facts, its verdict, and the verdicts that became final.
 
     `facts` does not contain the end of the group. An incomplete verdict is computed again. A complete verdict is
-    computed again if the coordinator reported a different assignor. The same is done if the verdict depends on samples,
-    and the times of samples were corrected. In both cases, the rows of the previous verdict stay in the table.
+    computed again if the coordinator reported a different assignor. A complete verdict is also computed again if it
+    depends on samples whose times were corrected. In both cases, the rows of the previous verdict stay in the table.
     """
     snapshot, evaluation = state.snapshot, state.evaluation
     for fact in facts:

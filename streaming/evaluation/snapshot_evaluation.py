@@ -8,7 +8,7 @@ The first rule that applies determines the result:
    evaluation of these groups has no verdicts.
 3. While the coordinator computes the assignment of an epoch (KIP-848, state Assigning), the verdict is `rebalancing`.
    While the members move to their targets (state Reconciling), the targets are evaluated. The records of a classic
-   group do not show a rebalance in progress. Only a listing of groups shows it (`evaluate`, rule 2).
+   group do not show a rebalance in progress. Only a listing of groups shows such a rebalance (`evaluate`, rule 2).
 4. For all other groups, the evaluation contains the drift (`drift`, `consumer_drift`) and the distribution of
    partitions (`imbalance`, `fairness`).
 """
@@ -131,7 +131,8 @@ def _evaluate_assignment(
 def _missing_inputs(snapshot: GroupSnapshot, assigned_by: Leader) -> tuple[str, ...]:
     """Return the names of the missing inputs.
 
-    If a topic was sampled after the record, its partition count at the time of the record may have been different.
+    `metadata_of_the_time` is a missing input if a topic was sampled after the record, because its partition count may
+    have been different when the record was written.
     """
     position = snapshot.position
     is_late = position is not None and any(

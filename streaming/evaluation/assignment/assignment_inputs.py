@@ -28,9 +28,9 @@ class AssignmentInputs:
 
     `owners` contains every owner in the assignment, even if the owner is not a member of the group. `unknown_topics`
     are subscribed topics whose partition count is unknown. `changed_topics` are topics whose partition count has
-    changed since the assignment. `stale_topics` are topics whose last sample is older than the record. Such a sample
-    also contradicts the record (`sampled_topics`). `unknown_inputs` contains a word of `group.not_known` for each kind
-    of unknown value of members.
+    changed since the assignment. `stale_topics` are topics whose last sample is older than the record and contradicts
+    the record (`sampled_topics`). `unknown_inputs` names the kinds of member values that are unknown, in the words of
+    `group.not_known`.
     """
 
     spec: GroupSpec
@@ -51,7 +51,7 @@ class AssignmentInputs:
 
 
 def assignment_inputs(snapshot: GroupSnapshot) -> AssignmentInputs:
-    """Return the inputs for all evaluations of a snapshot.
+    """Return the values that the evaluations of a snapshot's assignment need.
 
     >>> assignment_inputs(GroupSnapshot("g")).assignment
     GroupAssignment(members={})

@@ -2,19 +2,19 @@
 
 The coordinator computes new targets from the targets of the previous epoch. Compaction may have removed the previous
 targets. Also, the coordinator's assignors differ between Kafka versions. For these reasons, the monitor cannot repeat
-the computation of the targets. Instead, the monitor passes the targets to the strategy as the present assignment. If
-this strategy computed the targets, it does not change them. Rules:
+the computation of the targets. Instead, the monitor passes the targets to the strategy as the present assignment. A
+strategy does not change targets that it has computed itself. Rules:
 
 1. The input of each strategy is a group in which each member owns the partitions of its target. The verdict is `match`
    if the strategy leaves the targets unchanged. The other verdicts are the same as in `drift`.
 2. The group's own strategy is the assignor that most members name. If no member names an assignor, the coordinator uses
-   its default assignor. No record contains the default assignor, so the monitor requests it from the coordinator.
-   Before the response, the monitor computes one verdict for `uniform` and one verdict for `range`. The better verdict
-   counts. If both computed verdicts are `drift`, the result is `unknown` for the reason `server_assignor_not_told`.
-3. If several assignors share the highest number of votes, the choice of the coordinator is not predictable. The reason
-   is that the coordinator searches an unordered map. So the monitor computes a verdict for each of these assignors, and
-   the best verdict counts. If all computed verdicts are `drift`, the result is `drift`. Exception: if the monitor does
-   not implement one of these assignors, the result is `unknown`.
+   its default assignor. No record contains the default assignor, so the monitor requests it from the coordinator. Until
+   the coordinator responds, the monitor computes one verdict for `uniform` and one verdict for `range`. The better
+   verdict counts. If both verdicts are `drift`, the result is `unknown` for the reason `server_assignor_not_told`.
+3. If members name two or more assignors equally often, and no assignor more often, the monitor cannot predict which of
+   them the coordinator uses, because the coordinator searches an unordered map. So the monitor computes a verdict for
+   each of these assignors, and the best verdict counts. If all these verdicts are `drift`, the result is `drift`.
+   Exception: if the monitor does not implement one of these assignors, the result is `unknown`.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def consumer_drifts(
 
 
 def _best_verdict(candidates: Sequence[StrategyDrift], *, is_complete: bool) -> StrategyDrift:
-    """Return the best of all `candidates`. `is_complete` is True if no possible assignor is missing."""
+    """Return the best of all `candidates`. `is_complete` is True if `candidates` includes every possible assignor."""
     for verdict in _BEST_FIRST:
         if (best := next((one for one in candidates if one.verdict == verdict), None)) is not None:
             return best

@@ -8,18 +8,18 @@ group's own strategy, the first rule that applies determines the verdict:
    rule, the verdict is `not_evaluated`.
 2. The verdict is `unknown` if an input is missing. The reason names the input:
 
-   - `metadata_missing`: the partition count of a subscribed topic is unknown. Also, a verdict `drift` becomes `unknown`
-     with this reason if `drift` may come from an outdated sample. Such a sample is older than the record and
-     contradicts the record (`sampled_topics`).
+   - `metadata_missing`: the partition count of a subscribed topic is unknown. This reason also replaces the verdict
+     `drift` if an outdated sample may be the cause of `drift`. Such a sample is older than the record and contradicts
+     the record (`sampled_topics`).
    - `member_subscription`, `member_assignment`: the subscription or the assignment of a member cannot be decoded.
    - `target_assignment`: no record has the target of a KIP-848 member.
    - `resolved_regex`: the topics of a KIP-848 member's regular expression are unknown. Coordinators never return these
      topics.
    - `topic_names`: the target of a KIP-848 member contains the id of a deleted topic, so the name is unknown.
 
-3. The verdict is `match` if every partition has the owner that the replay computes. Rule 3 is the same for all client
-   libraries. If racks are known, the monitor replays Java's `range` twice: with racks (Java 3.5 and later) and without
-   racks.
+3. The verdict is `match` if every partition has the owner that the replay computes. Rule 3 does not depend on the
+   leader's client library. If racks are known, the monitor replays Java's `range` twice: with racks (Java 3.5 and
+   later) and without racks.
 4. The verdict is `unknown` for the reason `metadata_changed` if the leader used a different partition count than the
    sample shows. The monitor detects the difference in two cases. First case: the leader assigned a partition that does
    not exist in the sample, because the topic was deleted or created again. Second case: only the partitions with the
@@ -111,8 +111,8 @@ class MisplacedPartition(msgspec.Struct, frozen=True):
 class StrategyDrift(msgspec.Struct, frozen=True):
     """The verdict of one strategy on the actual assignment.
 
-    `misplaced` and `violations` are set only for the verdict `drift`. `violations` has the names of the broken rules.
-    `drift_partitions` is the number of misplaced partitions, or None if this number is unknown. For the verdicts
+    `misplaced` and `violations` are set only for the verdict `drift`. `violations` contains the names of the broken
+    rules. `drift_partitions` is the number of misplaced partitions, or None if this number is unknown. For the verdicts
     `match`, `equivalent` and `withheld`, `drift_partitions` is 0.
     """
 
@@ -180,7 +180,7 @@ def evaluate_common_rules(inputs: AssignmentInputs, strategy: str, reason: str) 
 
 
 def _unknown_if_stale(inputs: AssignmentInputs, drift: StrategyDrift) -> StrategyDrift:
-    """Return the verdict `unknown` if `drift` may come from an outdated sample (rule 2). Otherwise, return `drift`."""
+    """Return `drift`, or the verdict `unknown` if an outdated sample may be the cause of `drift` (rule 2)."""
     is_proven = drift.verdict != DRIFT or not _PROVEN_BY_RECORD.isdisjoint(drift.violations)
     if is_proven or not inputs.stale_topics:
         return drift
@@ -230,9 +230,8 @@ def _drift(
     """Return the verdict `drift`, with a list of the partitions whose owners break a rule.
 
     `expected_owners` are the owners in the valid assignment that is nearest to the actual assignment. If the strategy
-    has one correct result (`is_exact`), each partition without its expected owner is misplaced. If the assignment is
-    unbalanced, each partition without its expected owner is also misplaced. Otherwise, only the partitions that a
-    violation names are misplaced.
+    has one correct result (`is_exact`), or if the assignment is unbalanced, each partition whose owner is not the
+    expected owner is misplaced. Otherwise, only the partitions that a violation names are misplaced.
     """
     rules = {one.rule for one in broken}
     at_fault = {one.partition for one in broken if one.partition is not None}
@@ -259,10 +258,10 @@ def _has_one_correct_assignment(inputs: AssignmentInputs, strategy: str, leader:
 
 
 def _matches_java_without_racks(inputs: AssignmentInputs, assignor: PartitionAssignor, leader: Leader) -> bool:
-    """Return True if the owners are the result of Java's `range` without racks.
+    """Return True if Java's `range` without racks computes the actual owners.
 
     From version 3.4 on, Java clients send their rack. From version 3.5 on, Java leaders use the racks (KIP-881). No
-    record shows the leader's version.
+    record shows the leader's version, so the monitor accepts both results.
     """
     if leader.implementation != JAVA or assignor.name != "range" or not _has_racks(inputs):
         return False

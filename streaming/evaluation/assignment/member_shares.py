@@ -3,9 +3,10 @@
 1. A member *has* the partitions that it is allowed to consume now. In a KIP-848 group, these partitions can differ from
    the member's target for some time.
 2. A member *should have* the partitions that the group's own strategy assigns to it. These partitions are known only
-   for the verdicts `match` and `drift`. The verdict `drift` lists each misplaced partition with member ids. If one of
-   these member ids is no longer in the group, the expected partitions are unknown. For example, a static member that
-   rejoins gets a new member id, but the verdict still contains the previous member id.
+   for the verdicts `match` and `drift`. The verdict `drift` contains the member ids of the actual and the expected
+   owner of each misplaced partition. If one of these members is no longer in the group, the expected partitions are
+   unknown. For example, a static member that rejoins gets a new member id, but the verdict still contains the previous
+   member id.
 3. Each member has a count and an expected count of partitions for each of its topics. The count is 0 if the member has
    no partition of the topic. If no record shows the count, the count is None. A partition of a topic with an unknown
    name can belong to any topic. So if the member has such a partition, each count of 0 becomes None. The expected count
@@ -27,7 +28,7 @@ from streaming.group.members import GroupMember, TopicPartitions
 
 @dataclass(frozen=True, slots=True)
 class TopicShare:
-    """The number of partitions of one topic that a member has, and that it should have. None means unknown."""
+    """How many partitions of one topic a member has, and how many it should have. None means unknown."""
 
     member: GroupMember
     topic: str
@@ -60,7 +61,7 @@ def topic_shares(
 
 
 def _count_of_topic(partitions: Counter[str] | None, topic: str, unnamed: frozenset[str]) -> int | None:
-    """Return the number of partitions of one topic (rule 3)."""
+    """Return a member's count for one topic, or None if the count is unknown (rule 3)."""
     if partitions is None or (topic not in partitions and not unnamed.isdisjoint(partitions)):
         return None
     return partitions[topic]

@@ -1,14 +1,14 @@
 """Estimate the capacity of each member: how many records per second the member can consume.
 
 1. The capacity of a member is its consume rate at the latest sample at which it was *busy*. A member is busy if one of
-   its partitions is behind or late (`lateness.py`). All its partitions must also have lag, except partitions that
-   receive no records. If a member is not busy, its consume rate shows how much producers write, not how much the member
-   can consume.
-2. The capacity is known only after the member was busy at MIN_SAMPLES samples. A partition becomes late only after it
-   was behind at the same number of samples. So when the group gets a cause of lag, the capacity is usually known.
+   its partitions is behind or late (`lateness.py`). Also, all partitions of the member that receive records must have
+   lag. If a member is not busy, its consume rate shows how much producers write, not how much the member can consume.
+2. The capacity is known only after the member was busy at MIN_SAMPLES samples. In `lateness.py`, MIN_SAMPLES has the
+   same value: a partition becomes late only after it was behind at this number of samples. So when the group gets a
+   cause of lag, the capacity is usually known.
 3. The capacity is unknown while the rate of the busy member falls. All rates are averages over five minutes. So after a
    member becomes slower, its rate still includes faster minutes. Once per COMPARE_MS, the monitor compares the rate
-   with the rate of the previous comparison. The rate falls if the decrease is more than MIN_GAIN of the previous rate.
+   with the rate of the previous comparison. The rate falls if it is less than (1 - MIN_GAIN) times the previous rate.
 4. The capacity of a member that consumes nothing is unknown, because the member has probably stopped.
 5. The driver forgets the capacity of a member when its partitions change, or when the member leaves the group. When the
    group has read all waiting records, the driver forgets all capacities of the group.
@@ -31,7 +31,7 @@ COMPARE_MS = LATE_MS
 
 
 class Capacity(NamedTuple):
-    """The capacity of a member while it owns `partitions`: its latest consume rate while it was busy.
+    """The capacity of a member that owns `partitions`: its consume rate at the latest sample at which it was busy.
 
     `samples` is the number of samples at which the member was busy. `compared_records_per_second` is the rate at
     `compared_at_ms`, the time of the last comparison (rule 3).

@@ -5,11 +5,11 @@ minutes (`evaluation.lag.rates`). Rules 2 to 9 ignore late partitions that are b
 
 1. `unknown` (`open_transaction`): an open transaction blocks every late partition.
 2. `rebalancing`: the *lost time* explains the lag. Lost time is the time without commits around rebalances. The
-   *window* is the last WINDOW_MS, or the time since records of the group began to wait, if this time is shorter
-   (`late_group.py`, rule 2). The rule applies in three cases. (a) The lost time is at least half of the window. (b) The
-   lost time is at least EXPLAINING_SHARE of the window. In the rest of the window, the group consumed at least as fast
-   as producers wrote. (c) The window contains at least MIN_REBALANCES rebalances, and the group had no commit in the
-   last STOPPED_MS.
+   *window* is the time since records of the group began to wait, but at most the last WINDOW_MS (`late_group.py`, rule
+   2). The rule applies in three cases. (a) The lost time is at least half of the window. (b) The lost time is at least
+   EXPLAINING_SHARE of the window, and in the rest of the window, the group consumed at least as fast as producers
+   wrote. (c) The window contains at least MIN_REBALANCES rebalances, and the group had no commit in the last
+   STOPPED_MS.
 3. `stopped`: the rule applies in three cases. (a) The group has no members, and had no commit in the last STOPPED_MS.
    (b) No late partition has an owner. (c) Each late partition has the status STOP or STALL, and no other partition had
    a commit in the last STOPPED_MS.
@@ -27,8 +27,8 @@ minutes (`evaluation.lag.rates`). Rules 2 to 9 ignore late partitions that are b
 8. `slow_member`, `slow_host`: only one member has late partitions (`slow_member`), or only members on one host have
    late partitions (`slow_host`). Other members receive records and are not late. None of these other members runs on
    the slow host. The rule compares mean rates of the late members and of the other members. The late members receive at
-   most SIMILAR_INPUT times as many records as the other members. The late members consume fewer records than they
-   receive, and less than SLOW_SHARE of the records that the other members consume. The rule does not apply if a late
+   most SIMILAR_INPUT times as many records as the other members. The consume rate of the late members is below their
+   produce rate, and below SLOW_SHARE times the consume rate of the other members. The rule does not apply if a late
    partition has no owner.
 9. `under_provisioned`: each member that receives records has a late partition, and consumes fewer records than its
    partitions receive. Blocked partitions do not count.
@@ -129,7 +129,7 @@ def _rebalancing(facts: LagFacts, late: Sequence[PartitionWork]) -> Cause | None
 
 
 def _explains_lag(lost_share: float, late: Sequence[PartitionWork]) -> bool:
-    """Return True if the group would keep up without the lost time."""
+    """Return True if the lost time explains the lag (rule 2, case b)."""
     consumed, produced = _rates(late)
     if lost_share < EXPLAINING_SHARE or consumed is None or produced is None:
         return False

@@ -24,7 +24,7 @@ from streaming.group.members import GroupMember
 
 @dataclass(frozen=True)
 class SampledGroup:
-    """A group in which records wait, at one sample. None means unknown.
+    """The values, at one sample, of a group in which records wait. None means unknown.
 
     `behind` contains the partitions to which rule 2 of `lateness.py` applies. `stopped` contains the partitions to
     which rule 4 of `lateness.py` applies. `members` is None if the records of a member are missing. `empty` are the
@@ -56,8 +56,8 @@ class Totals(NamedTuple):
 class LateGroup:
     """The state of a followed group between two samples.
 
-    `behind` contains the partitions that are behind, `capacities` the capacities of the members, and `totals` the
-    totals in the window.
+    `behind` contains the partitions that are behind. `capacities` contains the capacities of the members. `totals`
+    contains the totals of the samples in the window.
     """
 
     behind: Mapping[TopicPartition, Behind] = field(default_factory=dict)
@@ -115,5 +115,5 @@ def _explain(group: LateGroup, sampled: SampledGroup) -> ExplainedLag | None:
 
 
 def _window(totals: Sequence[Totals], now_ms: int) -> tuple[Totals, ...]:
-    """Return the totals in the window (rule 2). If the clock was set back, the window begins again."""
+    """Return the totals in the window (rule 2). If the clock was set back, the totals with a later time are removed."""
     return tuple(one for one in totals if 0 <= now_ms - one.sampled_at_ms <= WINDOW_MS)

@@ -1,4 +1,4 @@
-"""Find the partitions whose records wait too long, at each sample.
+"""At each sample, find the partitions whose records have waited too long.
 
 1. Records of a partition *wait* if its lag in seconds is at least WAITING_SECONDS. If only a lower bound of the lag is
    known, the bound is compared with WAITING_SECONDS. If the lag in seconds is unknown, the records do not wait.
@@ -6,8 +6,8 @@
    a group that reads everything and commits once per five minutes is never behind.
 3. A partition is *late* if it was behind at MIN_SAMPLES samples in a row, and these samples cover LATE_MS or more.
    After a sample at which the partition is not behind, the count starts again.
-4. A partition with the status STOP is late as soon as its records wait. Rule 2 is not necessary in this case, because a
-   partition with this status has not committed for an unusually long time (`status.py`).
+4. A partition with the status STOP is late as soon as its records wait. Such a partition does not have to be behind,
+   because the group has not committed its offset for an unusually long time (`status.py`).
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 
 1. The work of a member is the sum of the work of its partitions. The work of a host is the sum of the work of its
    members. The rates come from `evaluation.lag.rates` and are averages over five minutes.
-2. If the value of one partition is unknown, the sum is unknown. If a partition contains no records, and the group has
-   not committed an offset of the partition, its values are 0. If such a partition contains records, its values are
-   unknown.
+2. If the value of one partition is unknown, the sum is unknown. If the group has no committed offset of a partition,
+   the lag and the rates of the partition are unknown. Exception: they are 0 if the partition contains no records.
 3. A share is the value of one member or host, divided by the sum of all members. This sum does not include partitions
    without an owner. If the sum is unknown or 0, all shares are unknown.
 4. If the assignment of one member is unknown, the work of the group is unknown. If the host of one member is unknown,
@@ -89,7 +88,7 @@ def group_work(
 ) -> GroupWork | None:
     """Return the work of each member and host, or None if the assignment of a member is unknown (rule 4).
 
-    `empty` are the topic partitions without records. `capacities` has the known capacities by member id.
+    `empty` are the topic partitions without records. `capacities` contains the known capacities by member id.
     """
     by_key = {one.key: one for one in partitions}
     if any(member.assigned is None for member in members):

@@ -67,7 +67,7 @@ def _time_of_day(at_ms: int) -> str:
 
 
 def _members_since_ms(recent: Sequence[RebalanceSummary]) -> int:
-    """Return the time when the group last got members, or 0 if the known rebalances do not show this time."""
+    """Return the time when the empty group last got a member, or 0 if the known rebalances do not show this time."""
     since_ms, had_members = 0, True
     for rebalance in recent:
         if rebalance.members and not had_members:

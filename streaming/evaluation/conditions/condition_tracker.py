@@ -310,7 +310,7 @@ class ConditionTracker:
 def _silence_conditions(
     snapshot: GroupSnapshot, inputs: ConditionInputs, commits: GroupCommits | None, now_ms: int, limits: Limits
 ) -> Mapping[str, str | None]:
-    """Evaluate rules 11 to 13 of `silence.py`: `stuck_rebalance` and `silent_group`. At most one of them is active.
+    """Evaluate rules 11 to 13 of `silence.py`: `stuck_rebalance` and `silent_group`. At most one of the two is active.
 
     The text is None if the state of the condition is unknown.
     """

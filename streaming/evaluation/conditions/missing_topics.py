@@ -9,8 +9,9 @@ continue those of `commit_gaps.py`.
     resolves its regular expression itself, so its subscription contains only names. When the client refreshes its
     metadata, it removes the names of deleted topics.
 22. A topic is missing (`ClusterSample.missing_topics`) if the brokers do not know the topic. Their response must also
-    show that the monitor has the right DESCRIBE on this name, because brokers before Kafka 1.0 return
-    UNKNOWN_TOPIC_OR_PARTITION also if the right is missing. Brokers before Kafka 2.3 report no rights.
+    show that the monitor has the right DESCRIBE on the topic name. The reason is that brokers before Kafka 1.0 return
+    UNKNOWN_TOPIC_OR_PARTITION even if this right is missing. Brokers before Kafka 2.3 do not report rights, so with
+    these brokers, no topic counts as missing.
 23. The condition is unknown in two cases. First case: the brokers did not know the topic before, and the last sample
     does not show whether the topic exists. Second case: the last record of a classic group cannot be decoded, so the
     subscriptions are unknown.

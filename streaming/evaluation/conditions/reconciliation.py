@@ -4,10 +4,10 @@ The coordinator gives each member a target assignment. The member first revokes 
 target. Then the member takes the partitions of its target that no other member owns. The current assignment of the
 member shows this progress. The rule numbers continue those of `silence.py`:
 
-15. A member *lags* its target until it is Stable at the epoch of the target. The start time of the lag is the time of
-    the group's last record before the first sample that shows the lag. So the reported duration is a lower bound, also
-    after a restart of the monitor. The lag starts again when the member makes progress. Progress is a new epoch,
-    revoked partitions or new partitions.
+15. A member *lags* its target until the member is Stable at the epoch of the target. At the first sample that shows the
+    lag, the start time is set to the time of the group's last record. The member may have lagged before this time, so
+    the reported duration is a lower bound, also after a restart of the monitor. When the member makes progress, the
+    start time is set again. Progress is a new epoch, revoked partitions or new partitions.
 16. `stuck_reconciliation`: a member lags for longer than its rebalance timeout. A member must revoke its partitions
     within this timeout. In the polling mode the timeout is unknown, because coordinators do not report it. In this
     case, the limit is `stuck_after_seconds`. The coordinator fences a member that does not revoke its partitions in

@@ -8,8 +8,8 @@ of the request to the group's coordinator.
 10. The records of a partition *wait* if three requirements are met. First: the oldest unread record was written more
     than `stuck_after_seconds` ago. Second: more than `allowed_lag` records are unread. Third: the end offset grew
     within the last `stuck_after_seconds`. A record that an open transaction blocks for read_committed consumers
-    (`is_blocked`) does not wait. If the group has never committed an offset of the partition, only records that were
-    written after the present owner got the partition can wait.
+    (`is_blocked`) does not wait. If the group has never committed an offset of the partition, a record waits only if it
+    was written after the present owner got the partition.
 11. A group is *silent* if four requirements are met. First: the group has members. Second: the group has committed
     offsets before. Third: the records of a partition wait. Fourth: no member has committed for longer than
     `stuck_after_seconds`. If the monitor cannot check one of the requirements, it is unknown whether the group is
@@ -215,7 +215,7 @@ class Silence:
     def waits_since(self, row: int, owned_since_ms: int) -> bool:
         """Return True if records wait in a partition without a commit (end of rule 10).
 
-        Only records that were written after `owned_since_ms` and more than `stuck_after_seconds` ago count.
+        A record counts only if it was written after `owned_since_ms`, and more than `stuck_after_seconds` ago.
         """
         points = self._ends.points.of_row(row)
         before = [offset for offset, at_ms in points if owned_since_ms <= at_ms <= self._since_ms]
@@ -237,7 +237,7 @@ class CommitsByPartition:
     def of_group(self, group_id: str, owned: OwnedPartitions) -> PartitionCommits | None:
         """Return the group's commits, or None if the group has no commits.
 
-        In the result, `waiting` also contains owned partitions without a commit in which records wait.
+        In the result, `waiting` also contains owned partitions without a commit, if records wait in them.
         """
         committed = self._committed.get(group_id)
         if committed is None:

@@ -8,8 +8,8 @@ Rules:
    Otherwise, all records of the partition wait: end offset minus log start offset. If the number for one partition is
    unknown, the sum for the group is unknown.
 3. `unowned_partitions`: a partition has had no owner for longer than `stuck_after_seconds`. Withheld partitions are
-   included, because the next round of a cooperative rebalance normally starts within this time. If a listing shows the
-   group in a rebalance, the condition is unknown.
+   included, because the next cooperative round normally assigns them within this time. If a listing shows the group in
+   a rebalance, the condition is unknown.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ has at least two partitions. Rules:
 2. Hosts are evaluated only if the host of every member is known.
 3. The score compares the distribution with the fairest possible one:
 
-   - Partitions: the fairest distribution is the fairest of all valid assignments.
+   - Partitions: the fairest distribution is the distribution of the fairest valid assignment.
    - Lag and throughput: the fairest distribution is only an estimate, because the exact computation takes too long. The
      estimate assigns the partitions with the most work first.
    - Hosts: each host counts as one member with the subscriptions of all its members.
@@ -25,8 +25,8 @@ has at least two partitions. Rules:
    - `law_broken`: a partition has two owners, an assigned partition does not exist, an owner is not a member, or an
      owner does not subscribe to the topic.
    - `partitions_shared`: a partition has two owners, and the strategy permits this.
-   - `partitions_unassigned`: partitions have no owner, for example between two cooperative rounds. The other topics
-     have scores.
+   - `partitions_unassigned`: partitions have no owner, for example between two cooperative rounds. Topics in which all
+     partitions have owners still have scores.
    - `subscriptions_too_many`: the members have too many different subscriptions, so the fairest assignment is unknown.
    - `member_subscription`, `resolved_regex`, `topic_names`: the subscription of a member or the name of a topic is
      unknown.
@@ -67,9 +67,9 @@ class Imbalance(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
     `busiest` is the participant with the most work. If several participants have the most work, `busiest` is the first
     of them by name. `idle` is the number of participants without a partition. `idle_in_any_assignment` is the number of
-    idle participants in the fairest assignment. `idle` and `idle_in_any_assignment` are None for the measures lag and
-    throughput. `excess` is the work of the busiest participant minus the work of the busiest participant in the fairest
-    assignment. Ratios are None if there is no work (`total` is 0).
+    participants that would be idle even in the fairest assignment. `idle` and `idle_in_any_assignment` are None for the
+    measures lag and throughput. `excess` is the work of the busiest participant minus the work of the busiest
+    participant in the fairest assignment. Ratios are None if there is no work (`total` is 0).
     """
 
     measure: str
@@ -196,9 +196,9 @@ def _measure(
 def _fairest_loads(
     participants: Participants, partitions: Sequence[TopicPartition], work: Sequence[float], *, counts_partitions: bool
 ) -> tuple[tuple[float, ...] | None, str]:
-    """Return the loads of the fairest distribution in ascending order (rule 3), and an empty string.
+    """Return two values: the loads of the fairest distribution in ascending order (rule 3), and an empty string.
 
-    If there is no score, return None and the reason for the missing score.
+    If there is no score, the two values are None and the reason for the missing score.
     """
     if participants.score_reason:
         return None, participants.score_reason
@@ -221,7 +221,7 @@ def _fairest_loads(
 def _fairest_loads_of_equals(
     count: int, equal_participants: int, work: Sequence[float], *, counts_partitions: bool
 ) -> tuple[float, ...]:
-    """Return the fairest loads of `count` participants. Only `equal_participants` of them can get partitions."""
+    """Return the fairest loads of `count` participants. Only `equal_participants` of the `count` can get partitions."""
     if not equal_participants:
         return (0,) * count
     loads = (

@@ -4,9 +4,9 @@ Evidence (`evidence.py`):
 
 1. Evidence is one of these facts about one group: an active condition, a cause of its lag, unread records that
    retention deleted, a lag above the limit `max_lag_seconds`, or a missing coordinator. The coordinator is missing if
-   the group has members, and its partition of `__consumer_offsets` has had no leader for LEADERLESS_MS. Two pieces of
-   evidence are the same if source, name and group are the same. So if evidence ends and starts again while its incident
-   is open, the evidence is the same.
+   the group has members, and its partition of `__consumer_offsets` has had no leader for LEADERLESS_MS. Evidence is
+   identified by its source, its name and its group. So evidence that ends and starts again while its incident is open
+   counts as the same evidence.
 2. Some facts are not evidence. `rolling_restart` is a normal deployment. `subscription_mismatch` is harmless and can
    last for months. If the cause of a group's lag is `unknown`, it is evidence only while the lag is above the limit
    `max_lag_seconds`. A single rebalance is not evidence, because rebalances are normal. A group with `ignore_alerts`
@@ -20,8 +20,8 @@ Evidence (`evidence.py`):
 4. Evidence keeps the values that it had at its start: its text, the coordinator of the group, and the hosts and topics
    that it names. Usually, the coordinator is the leader of the group's partition of `__consumer_offsets`. A former
    leader is *gone* if it leads no partition of `__consumer_offsets` any more. A leader that is gone still counts as the
-   coordinator while the partition has no leader, and for START_WINDOW_MS after the loss. After a restart, the monitor
-   does not know former leaders.
+   coordinator while the partition has no leader, and for START_WINDOW_MS after the partition lost this leader. After a
+   restart, the monitor does not know former leaders.
 
 Links between pieces of evidence (`links.py`). Rules 6 to 8 link only evidence of the same *run*. In a run, each piece
 of evidence starts at most START_WINDOW_MS after the previous piece. So a group with an old problem does not join a new
@@ -30,14 +30,15 @@ problem of its broker.
 5. Same group. If two facts about one group are active at the same time, they belong together. If a fact starts before
    the incident of the group has ended (rule 10), it belongs to this incident.
 6. Same coordinator. The evidence must be a problem that a coordinator can cause (COORDINATOR_EVIDENCE). At least
-   MIN_COORDINATOR_GROUPS groups of this coordinator must have such evidence, and at least half of all its groups with
-   members. If all groups of the cluster have the same coordinator, the coordinator must also be gone. Otherwise,
-   different problems in a test cluster with a single broker would become one incident. Exception: the evidence
-   `no_coordinator` always links groups of the same coordinator, because it proves that the coordinator is the cause.
-7. Same client host. At least two groups must have evidence that names the host, and at least half of all groups with
-   members on the host. Exceptions: evidence that names more than MAX_LINK_NAMES hosts does not count, because such a
-   problem does not come from a single host. Loopback addresses never link groups. A host on which all groups have
-   members does not link groups.
+   MIN_COORDINATOR_GROUPS groups of this coordinator must have such evidence. These groups must be at least half of the
+   coordinator's groups with members. If all groups of the cluster have the same coordinator, the coordinator must also
+   be gone. Otherwise, different problems in a test cluster with a single broker would become one incident. Exception:
+   the evidence `no_coordinator` always links groups of the same coordinator, because it proves that the coordinator is
+   the cause.
+7. Same client host. At least two groups must have evidence that names the host. These groups must be at least half of
+   the groups with members on the host. Exceptions: evidence that names more than MAX_LINK_NAMES hosts does not count,
+   because such a problem does not come from a single host. Loopback addresses never link groups. If all groups of the
+   cluster have members on the host, the host does not link groups.
 8. Same topic. Evidence of several groups is linked if it has the same name and names the same topic. Exception:
    evidence that names more than MAX_LINK_NAMES topics does not count.
 
@@ -52,14 +53,14 @@ Life of an incident (`tracker.py`):
     the evidence of the other incidents. If several incidents have this start, the incident with the smallest id remains
     open. Each other incident ends, and its `merged_into` contains the id of the open incident.
 12. The id is a hash of the cluster, and of the source, name, group and start of the first evidence. The first evidence
-    has the earliest start when the incident opens. If the starts are equal, the group id decides, then the source, then
-    the name. So the same facts give the same id. Id and start of an open incident never change, even if earlier
-    evidence joins.
+    is the evidence with the earliest start at the time when the incident opens. If several starts are equal, the group
+    id decides, then the source, then the name. So the same facts give the same id. Id and start of an open incident
+    never change, even if earlier evidence joins.
 13. An incident stores the ids of all its groups, but lists at most MAX_EVIDENCE facts: the earliest facts. An incident
     with this number of facts is *full*. A new fact about a group of a full incident joins this incident (rule 5). But
-    before the fact is listed, it links nothing, because the monitor does not store its start values. If a full incident
+    an unlisted fact links nothing, because the monitor stores the start values of listed facts only. If a full incident
     has a link by coordinator or host, all its groups count for rules 6 and 7.
-14. An incident stores at most MAX_LINKS links. If there are more, the links by coordinator are stored first.
+14. An incident stores at most MAX_LINKS links. If it has more links, the links by coordinator are stored first.
 15. After a restart, the monitor loads the open incidents from the table. So a restart does not change incidents.
 
 `incident_cause.py` chooses the cause. `story.py` contains the sentences.

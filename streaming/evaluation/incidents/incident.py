@@ -80,10 +80,10 @@ class Incident:
 
     @property
     def shown_at_groups(self) -> frozenset[str]:
-        """The ids of the groups that show this incident.
+        """The ids of the groups whose reports show this incident.
 
-        A group shows the incident if the incident lists active evidence of the group. While the incident is active,
-        groups without listed evidence also show the incident, because their evidence may be active.
+        The report of a group shows the incident if the incident lists active evidence of the group. While the incident
+        is active, the reports of groups without listed evidence also show it, because their evidence may be active.
         """
         unlisted = frozenset(self.groups) - self.listed_groups if self.quiet_since_ms is None else frozenset()
         return unlisted.union(self.active_groups)
@@ -95,7 +95,7 @@ class Incident:
 
 
 def incident_by_group(incidents: Iterable[Incident]) -> Mapping[str, Incident]:
-    """Return the incident that each group shows, by group id. If a group has several incidents, it shows the oldest."""
+    """Return the incident that the report of each group shows, by group id: the oldest incident of the group."""
     newest_first = sorted(incidents, key=lambda one: one.age_order, reverse=True)
     return {group_id: one for one in newest_first for group_id in one.shown_at_groups}
 

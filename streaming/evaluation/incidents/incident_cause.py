@@ -4,9 +4,10 @@ The rules use all evidence that the incident lists, also evidence that has ended
 evidence ends. "All groups" are the groups with listed evidence.
 
 1. `coordinator_gone`: a coordinator links groups of the incident (`links.py`), and at least half of all groups have
-   evidence that this coordinator can explain. The broker leads no partition of `__consumer_offsets` any more.
-2. `coordinator`: the first sentence of rule 1 is true, but the broker still leads partitions of `__consumer_offsets`,
-   or the monitor does not know whether it does.
+   evidence that this coordinator can explain. Also, the coordinator leads no partition of `__consumer_offsets` any
+   more.
+2. `coordinator`: the first sentence of rule 1 is true, but the coordinator still leads partitions of
+   `__consumer_offsets`, or it is unknown whether it leads any.
 3. `client_host`: a host links groups of the incident, and at least half of all groups have evidence that names the
    host.
 4. The cause is the first name in PRECEDENCE for which at least half of all groups have evidence. If there is no such

@@ -39,7 +39,7 @@ COORDINATOR_EVIDENCE: Final = frozenset(
         cause.UNKNOWN,
     }
 )
-"""Names of evidence that a broken coordinator can cause. For example, it cannot cause a hot partition."""
+"""Names of evidence that a broken coordinator can cause. For example, a hot partition always has a different cause."""
 _LOOPBACK: Final = ("/127.", "/0:0:0:0:0:0:0:1", "/::1")
 
 Key = TypeVar("Key", bound=Hashable)
@@ -49,7 +49,7 @@ Key = TypeVar("Key", bound=Hashable)
 class Population:
     """The groups with members: all groups, the groups of each coordinator, and the groups on each client host.
 
-    `by_host` needs only the hosts that the evidence of several groups names.
+    `by_host` needs only the hosts that occur in the evidence of more than one group.
     """
 
     groups: frozenset[str] = frozenset()
@@ -69,7 +69,7 @@ def find_links(
 ) -> Iterator[LinkedEvidence]:
     """Yield sets of evidence that belongs together. One fact can be in several sets.
 
-    `full_incidents` contains the incident of each fact that a full incident lists (rule 13).
+    `full_incidents` maps each fact in the list of a full incident to this incident (rule 13).
     """
     for of_group in _by_keys(evidence, lambda one: (one.group_id,)).values():
         yield LinkedEvidence(None, of_group)
@@ -86,7 +86,7 @@ def find_links(
 
 
 def shared_hosts(evidence: Iterable[Evidence]) -> frozenset[str]:
-    """Return the hosts that evidence of several groups names, so that they can link groups."""
+    """Return the hosts that occur in the evidence of more than one group. Only these hosts can link groups."""
     by_host = _by_keys(evidence, _linking_hosts)
     return frozenset(host for host, naming in by_host.items() if len(_group_ids(naming)) > 1)
 
@@ -153,7 +153,7 @@ def _runs(evidence: Iterable[Evidence]) -> Iterator[Sequence[Evidence]]:
 def _affected_groups(
     run: Iterable[Evidence], link: Link, full_incidents: Mapping[EvidenceKey, Incident]
 ) -> frozenset[str]:
-    """Return the groups of a run, and all groups of full incidents in the run with the same link (rule 13)."""
+    """Return the groups of a run, and all groups of each full incident that has this link and a fact in the run."""
     found = {full_incidents[one.key].incident_id: full_incidents[one.key] for one in run if one.key in full_incidents}
     return _group_ids(run).union(*(incident.groups for incident in found.values() if link in incident.links))
 

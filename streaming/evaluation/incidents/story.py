@@ -6,9 +6,9 @@ lower bounds, and the sentences contain `at least`.
 
 If no evidence is active, the sentences are in the past tense. Exception: the text of evidence never changes.
 
-The sentences contain only values that change when evidence starts or ends. So the table needs no row for each sample.
-For example, the sentences do not contain the present lag. Names of groups, hosts and topics come from clients. Every
-caller must escape them.
+The sentences contain only values that change when evidence starts or ends. So the table does not need a new row at each
+sample. For example, the sentences do not contain the present lag. Names of groups, hosts and topics come from clients.
+Every caller must escape them.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from streaming.evaluation.incidents.links import Population, find_links
 class SampledEvidence:
     """All evidence at one sample.
 
-    `unknown` contains the keys of evidence for which the sample does not show whether it is still active.
+    If the sample does not show whether evidence is still active, `unknown` contains the key of this evidence.
     """
 
     cluster: str
@@ -92,7 +92,7 @@ def _components(known: Sequence[Incident], sampled: SampledEvidence) -> Iterator
 
 
 def _at_sample(one: Evidence, active: Mapping[EvidenceKey, Evidence], sampled: SampledEvidence) -> Evidence:
-    """Return evidence of an open incident with its present end: None if the evidence is active (rules 1 and 3)."""
+    """Return the evidence with its present end. The end is None if the evidence is active (rules 1 and 3)."""
     if one.key in active:
         return one if one.until_ms is None else replace(one, until_ms=None)
     is_unchanged = one.until_ms is not None or one.key in sampled.unknown

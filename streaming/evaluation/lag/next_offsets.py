@@ -2,21 +2,21 @@
 
 Lag is a difference of two offsets. In three cases, this difference is too high. First: a consumer commits the offset
 after its last record. A transaction marker can have this offset. A marker ends a transaction, and it is not a record.
-Records of aborted transactions can follow. Second: in a compacted topic, compaction may have removed the last records.
-Third: while a transaction is open, a read_committed consumer receives nothing at or after the last stable offset. In
-all three cases, the group may have read every record that it can read. Rules:
+Records of aborted transactions can follow the marker. Second: in a compacted topic, compaction may have removed the
+last records. Third: while a transaction is open, a read_committed consumer receives nothing at or after the last stable
+offset. In all three cases, the group may have read every record that it can read. Rules:
 
 1. The monitor fetches from a partition only if the fetch can change the lag. Two conditions must be true. First, at
    least one offset is unread. Second, the committed offset has not changed since an earlier sample, or the row is
    suspect (`is_suspect` in `status.py`). At the first sample after a start, no earlier sample is known. For this
-   sample, the committed offset has not changed if the commit is older than DOUBTED_AFTER_MS.
+   sample, a committed offset counts as unchanged if the commit is older than DOUBTED_AFTER_MS.
 2. A fetch reads the log from the committed offset. If there is no record before the end, the group has read everything
    and its lag is 0. If there is a record, lag is counted from this record. The monitor stores the result of each fetch
    until the committed offset changes, also after a restart. The next fetch for the same commit starts where the
    previous fetch ended. If retention has deleted this offset, the next fetch starts at the log start offset. A
    read_committed consumer ignores records of aborted transactions. A read_uncommitted consumer reads these records. So
    if a fetch finds only records of aborted transactions, lag and status are unknown, as in rule 4.
-3. A row is blocked (`is_blocked`) if an open transaction begins at the last stable offset. Also, no record may exist
+3. A row is blocked (`is_blocked`) if an open transaction begins at the last stable offset, and there is no record
    between the committed offset and the last stable offset. The lag of a blocked row is still counted up to the high
    watermark. A blocked row never has the status STOP and never counts as silent. If the committed offset is greater
    than the last stable offset, the consumer uses read_uncommitted. So its row is not blocked.
@@ -27,8 +27,8 @@ all three cases, the group may have read every record that it can read. Rules:
    counts as a record. So without transactions, a lag of more than FEW_OFFSETS is never unknown. A fetch is impossible
    without READ permission on the topic, without a leader of the partition, or after the limit of rule 5.
 5. The monitor makes at most FETCHES_PER_SAMPLE fetches per sample. The order of the fetches is: first the topics with
-   transactions, then all other topics; within both, the smallest lag first. If a broker refuses READ on a topic, the
-   monitor tries again after REFUSED_FOR_MS.
+   transactions, then all other topics. In each of the two parts, the smallest lag comes first. If a broker refuses READ
+   on a topic, the monitor tries again after REFUSED_FOR_MS.
 6. A topic has transactions if the monitor has found a proof. There are two proofs. If the monitor has no READ
    permission, the proof is an open transaction: a last stable offset that is lower than the end offset. If the monitor
    has READ permission, the proof is a fetch that finds a marker or a record of a transaction. The proof stays valid
@@ -134,7 +134,7 @@ class RowsBehind:
     """Rows of a lag report with unread offsets, one element for each row.
 
     `at` contains the indices of the rows in the lag report. `ends` contains the offsets up to which consumers can read.
-    If an open transaction begins at this offset, `is_open` is True.
+    If an open transaction begins at such an offset, `is_open` is True.
 
     After an outage, these rows can be all 100,000 partitions of all groups. So no code loops over the rows.
     """
@@ -160,7 +160,7 @@ def rows_with_lag(report: LagReport, unmoved_ms: Int64Array, is_suspect: BoolArr
 
 
 def rows_without_proof(report: LagReport, topics: Iterable[str]) -> Int64Array:
-    """Return the indices of the rows of these topics with a lag above 0.
+    """Return the indices of the rows that belong to these topics and have a lag above 0.
 
     The last stable offsets of these rows can prove that the topics have transactions (rule 6).
     """

@@ -11,22 +11,22 @@ consume rate of a group partition:
    the same timestamp. Possible reasons are a rewind, a new topic, or a coordinator whose clock is behind. The points
    are also removed if the previous sample did not contain the partition, because its commits were deleted or not shown.
    The monitor stores points only in memory, so a restart removes them.
-4. Between two commits, the committed offset rises evenly. So a commit every 60 s has the same rate as a commit every
-   second. After a pause of more than WINDOW_MS, the rise is divided over the last WINDOW_MS before the commit. If more
-   than WINDOW_MS passed since the monitor's previous read of the group's commits, the rise is divided over the time
-   since this read.
+4. The monitor assumes that the committed offset rises evenly between two commits. So a commit every 60 s has the same
+   rate as a commit every second. After a pause of more than WINDOW_MS, the rise is divided over the last WINDOW_MS
+   before the commit. If more than WINDOW_MS passed since the monitor's previous read of the group's commits, the rise
+   is divided over the time since this read.
 5. Usually, the window ends at the last commit. A time without commits is normal up to the longest interval between two
    commits. The time after this interval is part of the window, as time without progress. Intervals of WINDOW_MS or more
    are pauses and do not count as intervals. So after the last commit, the rate falls to 0 within two windows. The time
-   since the last commit ends at the time up to which the group's partition of `__consumer_offsets` was read.
+   since the last commit is counted only as far as the monitor has read the group's partition of `__consumer_offsets`.
 6. The rate is unknown if the points cover less than MIN_SPAN_MS. Exception: if the last commit is older than the
    window, the rate is 0.
 
 Rules for the produce rate of a topic partition:
 
-7. The end offset also rises evenly between two samples. The monitor stores the sampled end offsets, so the rate is
-   known after a restart. The rate is unknown if the samples cover less than MIN_SPAN_MS. If the end offset decreases,
-   all earlier samples are removed (`offset_points`, rule 2).
+7. The monitor assumes that the end offset rises evenly between two samples. The monitor stores the sampled end offsets,
+   so the rate is known after a restart. The rate is unknown if the samples cover less than MIN_SPAN_MS. If the end
+   offset decreases, all earlier samples are removed (`offset_points`, rule 2).
 
 Rules for rows and groups:
 

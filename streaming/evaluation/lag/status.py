@@ -29,7 +29,7 @@ The first rule that applies determines the status. The output contains the numbe
 
 Intended differences from Burrow: If W has a single commit, Burrow immediately shows STOP. This monitor shows STOP only
 after more than `lone_commit_silence_ms` without a commit. STALL requires at least two commits. WARN requires at least
-two lags. The time since the last commit ends at the time up to which the monitor has read the group's partition of
+two lags. The time since the last commit is counted only as far as the monitor has read the group's partition of
 `__consumer_offsets`. So a group does not get the status STOP if only the monitor is late. The status is null if there
 are no commits, or if the lag or the read time is unknown.
 

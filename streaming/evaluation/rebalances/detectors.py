@@ -1,20 +1,20 @@
 """Find the conditions that a group's last rebalances show: storms, flapping members, endless rounds and others.
 
 The detectors evaluate the summaries of the group's last rebalances. The time of a rebalance is the time of its record.
-"Now" is the time up to which the group's partition of `__consumer_offsets` has been read (`read_up_to`). With the wall
-clock, the monitor would report a storm after a restart, when it reads the records of one hour in a few seconds. The
-monitor would also report silence if it has not read the last records yet. Rules:
+"Now" is the time up to which the group's partition of `__consumer_offsets` has been read (`read_up_to`). If the monitor
+used the wall clock instead of these times, it would report a storm after a restart, because it then reads the records
+of one hour in a few seconds. It would also report silence before it has read the last records. Rules:
 
 1. The *window* is the last `window_seconds` before now. A generation without a record is in the window if the group's
    previous record and next record are in the window. A deleted group has no conditions.
 2. `rolling_restart`: the members are replaced one by one. All of the following must be true. At least two members left
    the group, or rejoined it with their group instance id. These members were in the group before the window began. Each
    of these members left or rejoined only once. The number of members that joined is about the same: the difference is
-   at most one, or at most a quarter of the group. All new members are still in the group. At least two thirds of the
-   rebalances are rebalances in which a member joined, left or rejoined, or the next cooperative rounds of such
-   rebalances. The other rebalances can have other causes, because clients sometimes rejoin for a reason that no record
-   shows. If the strategy changed within the window, each member may be replaced twice, because the upgrade from eager
-   to cooperative (KIP-429) needs two rolling restarts.
+   at most one, or at most a quarter of the group. All new members are still in the group. In at least two thirds of the
+   rebalances, a member joined, left or rejoined. The next cooperative rounds of these rebalances count, too. The other
+   rebalances can have other causes, because clients sometimes rejoin for a reason that no record shows. If the strategy
+   changed within the window, each member may be replaced twice, because the upgrade from eager to cooperative (KIP-429)
+   needs two rolling restarts.
 3. `rebalance_storm`: the window has at least `storm_rebalances` rebalances and no rolling restart. If a cooperative
    round only assigns the partitions that the previous round withheld, it is not counted. The *start* of a group counts
    as one rebalance. The start begins when the group is created or becomes empty. The start consists of rebalances in

@@ -1,8 +1,8 @@
 """Count the partitions that a rebalance moved, the necessary moves, and the partitions without an owner.
 
 The counts come only from records. So the rows are the same, even if the monitor reads the records much later. The
-assigned partitions show which partitions a topic has. If a topic has a gap, `fewest_moves` is unknown. A topic has a
-gap if one of its partitions is unassigned, and a partition with a higher number is assigned.
+assigned partitions show which partitions a topic has. A topic has a *gap* if one of its partitions is unassigned, and a
+partition with a higher number is assigned. If a topic has a gap, `fewest_moves` is unknown.
 
 No record shows that a topic was deleted, or created again with fewer partitions. So if a classic group no longer
 assigns a partition, the partition may no longer exist. Such a partition counts as a partition without an owner, and

@@ -61,7 +61,7 @@ class RebalanceHistory(msgspec.Struct, frozen=True):
         """Return True if the rebalance at a position is not counted yet.
 
         Only offsets of the same partition can be compared. Earlier versions of the monitor did not store
-        `reported_in_partition`. If it is None, the partition is not checked.
+        `reported_in_partition`. If `reported_in_partition` is None, the partition is not checked.
         """
         is_same_partition = self.reported_in_partition in {None, position.offsets_topic_partition}
         return not is_same_partition or position.offsets_topic_offset > self.reported_up_to
@@ -121,7 +121,7 @@ def _rename_topics(baseline: RebalanceBaseline | None, snapshot: GroupSnapshot) 
 
 
 def _shorten(baseline: RebalanceBaseline | None, present: GroupSnapshot) -> RebalanceBaseline | None:
-    """Return the baseline for storage, without the snapshot of a classic group if it equals the present state."""
+    """Return the baseline for storage. If the snapshot of a classic group equals the present state, it is omitted."""
     known = baseline.snapshot if baseline else None
     if baseline is None or known is None:
         return baseline

@@ -1,4 +1,4 @@
-"""Summarize a rebalance. The detectors evaluate the summaries, which are stored in the group's state."""
+"""Summarize a rebalance. The group's state stores the summaries, and the detectors evaluate them."""
 
 from __future__ import annotations
 

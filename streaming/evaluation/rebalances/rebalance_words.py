@@ -45,7 +45,7 @@ _NO_COMMIT_AFTER = {
 
 
 def without_upgrade_tombstones(rows: Sequence[Row]) -> Sequence[Row]:
-    """Remove the rows of tombstones from a change of the protocol, because the group still exists.
+    """Remove the rows of tombstones that a change of the protocol wrote: the group was not deleted.
 
     >>> rows = [{"kind": "deleted"}, {"kind": "upgraded"}, {"kind": "deleted"}]
     >>> [row["kind"] for row in without_upgrade_tombstones(rows)]

@@ -8,9 +8,9 @@ Rules:
    unreadable, or the group is a classic group in the polling mode.
 2. `first_seen`: the first snapshot of a group. `created`: the first snapshot after the group was created again. Neither
    is compared. A group was created again if it has a lower generation, a different group type, or different members at
-   the same generation. A different partition of `__consumer_offsets` or a record after the end of the group also proves
-   this. `upgraded` or `downgraded`: the group changed to a different protocol, or back to the classic protocol. In this
-   case, a tombstone is not the end of the group (`advance`, rule 6).
+   the same generation. It was also created again if its records are in a different partition of `__consumer_offsets`,
+   or if there is a record after its end. `upgraded` or `downgraded`: the group changed to a different protocol, or back
+   to the classic protocol. In this case, a tombstone is not the end of the group (`advance`, rule 6).
 3. `became_empty`: the group has no members any more. `static_rejoin`: a static member has a new member id, but the
    members and the generation are the same. A static rejoin is not a rebalance. `deleted`: the group no longer exists.
    `rebalance`: all other changes.
@@ -24,13 +24,14 @@ Rules:
    group comes before a change of one member. `member_gone` comes before `member_joined`, because a new member often
    replaces a lost member.
 6. `metadata_changed`: the number of known partitions of a topic has risen, and members subscribe to this topic before
-   and after the rebalance. Known partitions are partitions that a member has or claims, and earlier partitions that
-   have no owner now. Both before and after the rebalance, the known partitions must have no gap. A decrease of this
-   number does not prove the cause, because the leader may have left partitions without an owner. An increase does not
-   prove the cause if these partitions have owners again. Samples are no proof, because a monitor that reads old records
-   does not have the samples of that time. After the record of an upgrade or downgrade, this cause cannot be proven,
-   because that record does not contain the partitions of members that left. In a share group, this cause cannot be
-   proven, because partitions of a topic are added to the group one by one.
+   and after the rebalance. Known partitions are partitions that a member has or claims. Before the rebalance,
+   partitions without an owner are also known. So if such a partition gets an owner again, the number does not rise.
+   Both before and after the rebalance, the known partitions must have no gap. A decrease of the number of known
+   partitions does not prove the cause, because the leader may have left partitions without an owner. Samples cannot
+   prove the cause, because the monitor may read records that are older than its first sample. After the record of an
+   upgrade or downgrade, this cause cannot be proven, because that record does not contain the partitions of members
+   that left. In a share group, this cause cannot be proven, because partitions of a topic are added to the group one by
+   one.
 7. A partition has moved if it has a present owner and this owner is different from its previous owner. If a partition
    had no previous owner, it has not moved. If a cooperative round withholds partitions, its moves are not counted. The
    next round is compared with the owners before the first round, so each move is counted once. `assignors.fairness`
@@ -314,7 +315,7 @@ def _proven(
     then: Sequence[GroupMember],
     now: Sequence[GroupMember],
 ) -> Mapping[str, bool]:
-    """Return True for each proven cause that concerns the whole group."""
+    """Return whether each cause that concerns the whole group is proven."""
     if baseline is None:
         return {}
     had_all = after.group_type in {CLASSIC, CONSUMER} and not baseline.is_partial

@@ -4,9 +4,9 @@
 
 1. The place of a group is computed from its troubles (`trouble.py`).
 2. A group that was shown in full detail stays at its worst place for ten minutes. During this time, the group is
-   *held*. The ten minutes begin at the last evaluation with this place. So `/metrics` does not remove and add the
-   series of a group each time a trouble ends and starts again. Users can also see in full detail that the trouble has
-   ended.
+   *held*. The ten minutes begin at the last evaluation in which the group had this place. So `/metrics` does not remove
+   and add the series of a group each time a trouble ends and starts again. Users can also see in full detail that the
+   trouble has ended.
 3. If the clock is set back, no group is held any more.
 """
 
@@ -23,7 +23,7 @@ HELD_MS = 600_000
 
 @dataclass(frozen=True, slots=True)
 class RankEntry:
-    """The place of a group, and the time of the last evaluation with this place."""
+    """The place of a group, and the time of the last evaluation in which the group had this place."""
 
     place: Place
     since_ms: int

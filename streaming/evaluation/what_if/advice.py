@@ -4,8 +4,8 @@
    remove any other cause.
 2. The *capacity* is the lowest known capacity of a member (`causes/capacity.py`). The same capacity applies to every
    member, also to new members. So the advice never gives a fast member more than this capacity.
-3. An assignment is *sufficient* if its busiest member receives at most (1 - HEADROOM) times the capacity. If the
-   difference is smaller, it can be an error of the measured rates.
+3. An assignment is *sufficient* if its busiest member receives at most (1 - HEADROOM) times the capacity. The remaining
+   capacity covers the errors of the measured rates.
 4. There is no advice if the capacity is unknown or 0, or if the produce rate of a partition is unknown. There is also
    no advice if the present assignment is sufficient: the group has recovered, or is moving partitions.
 5. Only the built-in strategies of the group's protocol are computed: the client's strategies for a classic group, the
@@ -14,17 +14,18 @@
    member receives the fewest records per second. If several assignments have this rate, the assignment that moves the
    fewest partitions is the advice. If these numbers are also equal, the group's own strategy comes first, and then the
    order of `BUILT_IN` decides.
-7. If the cause is `assignment`, and only the assignment of `heaviest_first` is sufficient, the advice is a strategy
-   that uses the measured rates as weights (`assignors/CUSTOM.md`). There is no such advice for a KIP-848 group, because
-   its coordinator computes the assignment. There is also no such advice if the subscriptions of the members differ,
-   because such a strategy may not be sufficient for them.
-8. The cause is `under_provisioned`, but one partition receives more records than one member can consume. The advice is
-   that more members cannot help, because a partition has only one owner. This rule comes before rule 6.
+7. Rule 7 applies if the cause is `assignment`, and only the assignment of `heaviest_first` is sufficient. The advice is
+   a custom strategy that uses the measured rates as weights (`assignors/CUSTOM.md`). There is no such advice for a
+   KIP-848 group, because its coordinator computes the assignment. There is also no such advice if the subscriptions of
+   the members differ, because such a strategy may not be sufficient for them.
+8. Rule 8 applies if the cause is `under_provisioned`, and one partition receives more records than one member can
+   consume. The advice is that more members cannot help, because a partition has only one owner. This rule comes before
+   rule 6.
 9. If the cause is `under_provisioned` and rule 6 finds nothing, the advice is the smallest sufficient number of members
    with the group's own strategy. If no number is sufficient with this strategy, the advice is the smallest sufficient
    number with a different strategy. If several strategies are sufficient, rule 6 decides. New members follow rule 1 of
    `assignors/what_if/what_if.py`. If the subscriptions of the members differ, the subscription of a new member is
-   unknown, so there is no advice. Numbers above MAX_MEMBERS are not computed.
+   unknown, so there is no advice. Numbers of members above MAX_MEMBERS are not computed.
 10. To find the number of useful members, the monitor computes the assignment of a group that has as many members as
     partitions. The useful members are the members that have partitions in this assignment. More members would be idle.
 
@@ -52,11 +53,11 @@ from streaming.group.snapshot import GroupSnapshot
 
 HEADROOM = MIN_GAIN
 ADVISED_KINDS: frozenset[Kind] = frozenset({ASSIGNMENT, UNDER_PROVISIONED})
-"""Rule 1."""
+"""The causes that have advice (rule 1)."""
 
 SERVER_STRATEGIES = tuple(BUILT_IN[name] for name in SERVER_ASSIGNORS.values())
 CLIENT_STRATEGIES = tuple(one for one in BUILT_IN.values() if one not in SERVER_STRATEGIES)
-"""Rule 5."""
+"""The strategies of KIP-848 groups, and the strategies of classic groups (rule 5)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +173,7 @@ def late_group_inputs(
 
 
 def lowest_capacity(capacities: Iterable[float | None]) -> float | None:
-    """Return the capacity of rule 2, in records per second. None if no capacity is known, or if it is 0 (rule 4).
+    """Return the capacity of rule 2, in records per second. None if no capacity is known, or if the lowest is 0.
 
     >>> lowest_capacity([300.0, None, 250.0]), lowest_capacity([None]), lowest_capacity([0.0, 9.0])
     (250.0, None, None)

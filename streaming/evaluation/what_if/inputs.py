@@ -1,13 +1,14 @@
 """Collect the inputs of a group's what-if. The page and the advice use the same inputs.
 
 1. Nothing is computed if an open transaction blocks the group, or if the group is not evaluated. Nothing is computed if
-   the partition count of a subscribed topic, or the subscription or the assignment of a member, is unknown. The monitor
-   does not evaluate Kafka Streams groups, Connect groups, share groups, groups without members, and groups that only
-   commit offsets.
+   one of these values is unknown: the partition count of a subscribed topic, the subscription of a member, the
+   assignment of a member. The monitor does not evaluate Kafka Streams groups, Connect groups, share groups, groups
+   without members, and groups that only commit offsets.
 2. Nothing is computed for a group with more than `MAX_PARTITIONS` partitions or more than `MAX_MEMBERS` members
    (`is_too_large`), because the computation would delay the batches.
 3. The produce rate of a partition comes from the rows of the group's lag (`evaluation.lag.rates`). If the group has not
-   committed an offset of a partition, the rate is 0 if the partition is empty, and otherwise unknown.
+   committed an offset of a partition, the rate of the partition is unknown. Exception: the rate of an empty partition
+   is 0.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ The brokers keep a committed offset for `offsets.retention.minutes`, counted fro
 4. The expiry time is unknown if no broker returned `offsets.retention.minutes`, or if the state of the group is
    unknown. If a listing shows a state other than Empty, the expiry time is also unknown. In the polling mode, the
    expiry time is always unknown, because coordinators do not return the starts.
-5. A commit after the group became Empty does not change the start of rule 2. So a client cannot extend the time if it
-   commits offsets for a group without members.
+5. A commit after the group became Empty does not change the start of rule 2. So a client that commits offsets for a
+   group without members cannot delay the expiry.
 
 The brokers check every `offsets.retention.check.interval.ms` (10 minutes), so they delete the offsets a little later. A
 commit record of version 1 contains its own expiry time, which the brokers use instead. The monitor does not read this

@@ -92,7 +92,7 @@ The kinds of `seconds_until_lost` are `estimate` and `at_least`.
 
 
 class Loss(NamedTuple):
-    """The values `lost_since_ms` and `lost_since_kind` of a loss, and the committed offset at its last sample."""
+    """The values `lost_since_ms` and `lost_since_kind`, and the committed offset in the last sample with the loss."""
 
     since_ms: int
     kind: str
@@ -172,7 +172,7 @@ def _lost_since(
 
 
 def losses(partitions: pa.Table, earlier: Losses = _NO_LOSSES) -> Losses:
-    """Return the losses in the rows of an evaluation. Earlier losses stay if their row is unknown now (rule 2)."""
+    """Return the losses in the rows of an evaluation, and the earlier losses in rows that are unknown now (rule 2)."""
     is_lost = pc.is_valid(partitions["lost_since_ms"])
     unknown = partitions.filter(pc.is_null(partitions["records_lost"])) if earlier else partitions.slice(0, 0)
     hidden = {key: earlier[key] for key in _keys(unknown) if key in earlier}

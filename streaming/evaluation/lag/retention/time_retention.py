@@ -11,8 +11,8 @@ The age of this record is the lag in seconds (`lag_seconds.py`). Rules:
 3. If the settings of the topic are unknown, the estimate is unknown.
 
 Limits: `retention.bytes` and DeleteRecords can delete the record earlier. Kafka uses the timestamps of the records. So
-it deletes records with timestamps in the past earlier. The error of the age (`within_seconds`) is also the error of the
-estimate.
+if a producer writes timestamps that lie in the past, Kafka deletes these records earlier. The error of the age
+(`within_seconds`) is also the error of the estimate.
 
 Source: Kafka, `UnifiedLog.deleteRetentionMsBreachedSegments`.
 """

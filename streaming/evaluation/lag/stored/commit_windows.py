@@ -222,7 +222,7 @@ class CommitWindows:
                 self._matrices[name] = np.concatenate([matrix, blank])
 
     def _place_of(self, orders: Int64Array, log_offsets: Int64Array) -> Int64Array:
-        """Return the column of the entry with each log offset.
+        """Return for each log offset the column of its entry.
 
         If a later commit of the same slot has replaced the entry, return the column of the new entry.
         """
@@ -240,7 +240,7 @@ class CommitWindows:
             matrix[rows] = np.where(is_gone, _NONE, matrix[rows])
 
     def _extends_window(self, commits: _Commits) -> BoolArray:
-        """Return True for each commit in a row that gets only commits in the normal order.
+        """Return True for each commit whose row gets only commits in the normal order.
 
         In the normal order, log offsets increase, slots do not decrease, and no commit is a tombstone. So `_append` can
         add all commits of the row in one step.

@@ -52,7 +52,7 @@ class OffsetPoints:
         self.times_ms: Int64Array = np.zeros((_FIRST_ROWS, limit), dtype=np.int64)
 
     def add(self, rows: Int64Array, offsets: Int64Array, sampled_at_ms: int) -> BoolArray:
-        """Add one sample. Each row occurs at most once. Return True for each row whose offset decreased (rule 2)."""
+        """Add one sample. `rows` has no duplicates. Return True for each row whose offset decreased (rule 2)."""
         self._grow(int(rows.max(initial=-1)) + 1)
         self._drop_later_points(rows, sampled_at_ms)
         had = self.counts[rows] > 0
