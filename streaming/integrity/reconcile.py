@@ -37,10 +37,9 @@ class Suspect:
     """A group or commits that may have been deleted.
 
     Attributes:
-        offsets_topic_partition: the `__consumer_offsets` partition that contains the records. after_offset: the offset
-        of the last record of the group or of the commits that the monitor has read.
-        read_up_to: the end of the log after the brokers' answer. If the suspect was deleted, its tombstone has a lower
-        offset.
+        offsets_topic_partition: the `__consumer_offsets` partition that contains the records.
+        after_offset: the offset of the last record of the group or of the commits that the monitor has read.
+        read_up_to: the end of the log after the brokers' answer. A tombstone of the suspect must have a lower offset.
         listed_at_ms: the time of the brokers' answer.
 
     """

@@ -109,7 +109,7 @@ class MonitorView:
         """Return a function that takes a group id, and returns True if an open transaction blocks this group.
 
         A consumer with read_committed receives no records after the start of the first open transaction of a partition.
-        So the transaction also blocks the records of other groups in the same partition. So the monitor does not know
-        the current state of a blocked group.
+        So the transaction also blocks the records of other groups in the same partition. The monitor does not know the
+        current state of a blocked group.
         """
         return blocked_groups(self.sample or ClusterSample(0))

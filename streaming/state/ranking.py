@@ -2,8 +2,8 @@
 
 1. Groups are ranked once per sample, because lag, statuses and conditions change only at a sample. All scrapes between
    two samples use the same order.
-2. If the last scrape exported full detail for only some groups, these groups keep their worst rank for at most
-   `HELD_MS`. If it exported full detail for all groups, no group keeps its rank.
+2. The groups with full detail in the last scrape keep their worst rank for at most `HELD_MS`. If all groups had full
+   detail, only the K worst groups (rule 5 of `prometheus.metrics`) keep their worst rank.
 3. A group that appeared after the sample has no rank. Groups without a rank come after all ranked groups, in the order
    of their ids.
 """

@@ -2,9 +2,9 @@
 
 1. Until the monitor has read the log to its end for the first time, there are no reports.
 2. If the last sample is too old, all values from samples are unknown: lag, status, conditions, listed states, shares of
-   work. The reason is NO_FRESH_SAMPLE, which counts as a trouble of every group (`severity.trouble`). The report still
-   contains the id of the incident that was open at the last sample. Groups that have no members and only commit offsets
-   still have a report.
+   work. The reason for the unknown lag is NO_FRESH_SAMPLE, which counts as a trouble of every group
+   (`severity.trouble`). The report still contains the id of the incident that was open at the last sample. Groups that
+   have no members and only commit offsets still have a report.
 3. While the cluster is not ready, the monitor may have missed commits. So lag, status, causes of lag, shares of work
    and the records of unowned partitions are unknown. The reason is LOG_NOT_READ. The report still contains listed
    states, the coordinator, and the conditions of the last sample.
@@ -156,7 +156,7 @@ class Reports(Mapping[str, GroupReport]):
 
 
 class ReportCache:
-    """The reports of one cluster. The next view reuses unchanged reports. Threads must not use this object in parallel."""
+    """The reports of one cluster. Unchanged reports are reused for the next view. One thread at a time uses this object."""
 
     def __init__(self, limits_of: LimitsOf = default_limits) -> None:
         self._limits_of = limits_of

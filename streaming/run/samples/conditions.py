@@ -63,7 +63,7 @@ class GroupConditions:
         limits: Limits,
         limits_of: LimitsOf = default_limits,
     ) -> None:
-        """`limits` contains the limits that are the same for all groups. `limits_of` returns the limits of one group."""
+        """`limits` contains the limits that are the same for all groups. `limits_of` returns the limits per group."""
         self._cluster = cluster
         self._monitor_state = monitor_state
         self._tables = tables

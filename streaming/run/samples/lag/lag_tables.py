@@ -87,7 +87,7 @@ _WRITTEN_WHEN_CHANGED = {GROUP_LAG: _LAG_NUMBERS, PARTITION_STATUS: ("status", "
 
 
 def _changed_rows(now: pa.Table, before: pa.Table, numbers: Sequence[str]) -> pa.Table:
-    """Return the rows of `now` that differ from `before`. Null counts as -1, because in a join, null never equals null."""
+    """Return the rows of `now` that differ from `before`. Null counts as -1, because null does not equal null."""
 
     def comparable(rows: pa.Table) -> pa.Table:
         for name in numbers:

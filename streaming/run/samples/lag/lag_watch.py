@@ -204,7 +204,7 @@ class LagWatch:
         return replace(evaluated, topic_loads=topic_loads(self._ends, sample))
 
     def _consume_rates(self, view: CommittedOffsetsView, sampled_at_ms: int, read_up_to_ms: Int64Array) -> Float64Array:
-        """Return the consume rate for each row of `view`. If `numbering` changes, all rates are unknown for a minute."""
+        """Return the consume rate for each row of `view`. If `numbering` changes, rates are unknown for a minute."""
         if self._commit_points[0] != view.numbering:
             self._commit_points = (view.numbering, CommitPoints())
         points, commits = self._commit_points[1], view.commits
@@ -243,7 +243,7 @@ class LagWatch:
         return self._next_offsets.apply(report, rows)
 
     def silence(self, lag: LagEvaluation) -> Silence:
-        """Return the inputs to detect silent groups, from this evaluation of lag."""
+        """Return `Silence`, which finds the silent groups in this evaluation of lag."""
         return Silence(lag, self._ends, self._limits)
 
     def produce_rates(self, sample: ClusterSample) -> Mapping[TopicPartition, float]:
@@ -262,7 +262,7 @@ class LagWatch:
 
 
 def _expiry_starts(report: LagReport, before: MonitorView) -> Starts:
-    """Return the time from which each group's committed offsets expire (`Starts` in `expiry.py`)."""
+    """Return `Starts` of `expiry.py`, which is empty in the polling mode, because commit times are unknown."""
     if before.health.source == ADMIN_API_SOURCE:
         return {}
     group_ids = pc.unique(report.partitions["group_id"]).to_pylist()
