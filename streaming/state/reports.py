@@ -156,7 +156,7 @@ class Reports(Mapping[str, GroupReport]):
 
 
 class ReportCache:
-    """The reports of one cluster. Unchanged reports are reused for the next view. One thread at a time uses this object."""
+    """The reports of one cluster. The next view reuses unchanged reports. One thread at a time uses this object."""
 
     def __init__(self, limits_of: LimitsOf = default_limits) -> None:
         self._limits_of = limits_of

@@ -3,7 +3,7 @@
 The evidence comes from the monitor state. Conditions and causes of lag are evaluated before the incidents. Open
 incidents are read from the table at the first sample, so a restart does not end an incident. After that, the monitor
 keeps the open incidents in memory, so a failed write does not end an incident. `incident_writer.py` decides which rows
-are missing.
+must be written to the table.
 """
 
 from __future__ import annotations
