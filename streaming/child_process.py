@@ -27,8 +27,8 @@ class ChildProcess:
 
     The standard output and standard error of the child are appended to the file `output`. The child has its own
     session, so Ctrl-C does not stop it. This process chooses the order in which it stops its children. By default, the
-    child gets the environment variables of this process. The settings are excluded, because a setting can contain a
-    secret.
+    child gets the environment variables of this process. The monitor's settings are not passed to the child, because a
+    setting can contain a secret.
     """
 
     def __init__(self, command: Sequence[str], output: Path, environment: Mapping[str, str] | None = None) -> None:

@@ -7,11 +7,11 @@
 2. An archive fits only one Java and one class path. So the file name of the archive contains a hash of Java and the
    class path. If this file does not exist, the JVM starts without an archive.
 3. A truncated archive ends the JVM with SIGBUS, even with `-Xshare:auto` and a checksum check. So the file name also
-   contains the file size. A file with a different size is not used.
-4. The JVM compares its own version, and the size and modification time of each jar, with the values in the archive.
-   With `-XX:+VerifySharedSpaces`, the JVM also verifies the checksums of the archive. Without this option, a corrupt
-   archive ends the JVM with SIGSEGV. The check needs 0.04 CPU seconds for the archive of Spark. If a comparison fails,
-   the JVM starts without the archive and prints no message.
+   contains the size of the complete file. If the file has a different size, it is not used.
+4. The archive contains the version of the JVM, and the size and modification time of each jar. The JVM compares these
+   values with the present values. With `-XX:+VerifySharedSpaces`, the JVM also verifies the checksums of the archive.
+   Without this option, a corrupt archive ends the JVM with SIGSEGV. The check needs 0.04 CPU seconds for the archive of
+   Spark. If a value or a checksum differs, the JVM starts without the archive and prints no message.
 5. The archives of one Python environment are in one folder of the cache. A new archive replaces older archives of the
    same kind.
 """

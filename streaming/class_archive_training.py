@@ -127,7 +127,7 @@ def _stop_when_ready(port: int, query: str, stop: threading.Event) -> None:
 
 
 def _is_ready(port: int) -> bool:
-    """Ask the readiness probe of the monitor. The request uses no proxy, because no proxy can reach this port."""
+    """Return True if the monitor is ready. The request uses no proxy, because no proxy can reach this port."""
     directly = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with directly.open(f"http://127.0.0.1:{port}/-/ready", timeout=10) as answer:

@@ -9,8 +9,8 @@ No record contains this assignor. The assignor can be different after a restart 
 3. If the group has a new epoch, the monitor sends the next request immediately in two cases. In the first case, the
    assignor is unknown. In the second case, the group's targets break a rule of the known assignor. A possible reason is
    that the broker uses a different assignor now.
-4. An answer contains a group epoch. The assignor in the answer is valid only for this epoch. The last records of the
-   group can have an older epoch. Then the monitor uses the answer only after it has read records with the epoch of the
+4. An answer contains a group epoch. The assignor in the answer is valid only for this epoch. If the last records that
+   were read have an older epoch, the monitor uses the answer only after it has read records with the epoch of the
    answer.
 5. If the coordinator does not answer, the known assignor of the group does not change.
 """
@@ -77,7 +77,7 @@ def reported_assignor(description: Description | None) -> AssignorReported | Non
 
 
 def pending_assignor(snapshot: GroupSnapshot, last: AssignorRequest | None) -> AssignorReported | None:
-    """Return the last answer if it contains the current epoch and a new assignor (rule 4). Otherwise return None."""
+    """Return the last answer if it has the group's current epoch and a new assignor (rule 4). Otherwise return None."""
     if last is None or last.answer is None or snapshot.modern is None:
         return None
     is_news = last.answer.assignor != snapshot.modern.assignor and last.answer.epoch == snapshot.modern.epoch

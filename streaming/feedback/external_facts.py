@@ -30,8 +30,8 @@ def pending_facts(
 ) -> tuple[ExternalFact, ...]:
     """Return all facts that the group needs and that its state does not contain yet.
 
-    `pending` contains earlier snapshots of the group, whose rows are not written yet. The result also contains the
-    samples of the topics to which these snapshots subscribe.
+    `pending` contains the earlier snapshots of the group whose table rows are not written yet. The result also contains
+    the samples of the topics to which these snapshots subscribe.
     """
     if snapshot.is_over and sample.deletion_time_ms - _ended_at_ms(snapshot) > FORGET_AFTER_MS:
         return (GroupForgotten(),)
@@ -71,9 +71,9 @@ def _is_in_future(snapshot: GroupSnapshot, topic: str, sampled: TopicMetadata, s
     """Return True if the topic metadata in the group's state is newer than the last sample.
 
     In this case, the monitor's clock was ahead when the stored metadata was sampled. Without a correction, the state
-    would ignore new samples until their time is later than the stored time. While the cluster time is unknown, the
-    result is False, because the time of the last sample may be wrong. In the polling mode, the result does not depend
-    on the cluster time, because all times of the group come from the monitor's clock.
+    would ignore new samples until their time is later than the stored time. While the cluster time is unknown, the time
+    of the last sample may be wrong, so the result is False. In the polling mode, the result does not depend on the
+    cluster time, because all times of the group come from the monitor's clock.
     """
     known = snapshot.topics.get(topic)
     is_known = sample.is_clock_known or snapshot.is_polled

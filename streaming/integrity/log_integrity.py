@@ -1,13 +1,13 @@
 """Detect that partitions of `__consumer_offsets` were truncated, deleted or created again while the monitor reads them.
 
-The position of a partition is the offset of the next record to read. Normally, the end of a partition is after every
-record that was read, and the start of the partition is at or before the position. There are three exceptions:
+The position of a partition is the offset of the next record to read. Normally, a partition ends after the last record
+that was read, and starts at or before the position. There are three exceptions:
 
 1. A partition is *rewound* in two cases. In the first case, the partition ends at or before the last record that was
    read (`find_truncated_partitions`). In the second case, the position of the partition decreased
    (`find_backward_positions`). Spark's source decreases the position if the end of the partition is before the
-   position. The cause is an unclean leader election, or the topic was deleted and created again. Then new records get
-   the offsets of records that were already read. So the monitor ignores the new records.
+   position. There are two possible causes: an unclean leader election, or the topic was deleted and created again. In
+   both cases, new records get offsets that the monitor has already read. So the monitor ignores these records.
 2. Records are *lost* if the start of a partition is after its position (`count_lost_offsets`). Retention or a
    DeleteRecords request removed records before the monitor read them. The monitor continues at the start of the
    partition.
@@ -34,7 +34,7 @@ def find_truncated_partitions(
 ) -> frozenset[int]:
     """Return the partitions whose end is at or before the last record that was read.
 
-    The caller must read `partition_states` before it requests the ends.
+    The caller must read `partition_states` before it requests `ends` from the brokers.
 
     >>> read = {number: PartitionSnapshot(number, last_offset=9) for number in (0, 1, 2)}
     >>> sorted(find_truncated_partitions(read, {0: LogEnds(9, 9), 1: LogEnds(10, 10)}))
@@ -59,7 +59,7 @@ def find_backward_positions(before: Mapping[int, int], now: Mapping[int, int]) -
 def find_recreated_partitions(
     positions: Mapping[int, int], read_id: str | None, topic_id: str | None
 ) -> frozenset[int]:
-    """If `topic_id` differs from `read_id`, return the partitions from which the monitor has read records.
+    """Return the partitions with read records if `topic_id` differs from `read_id`. Otherwise, return an empty set.
 
     >>> sorted(find_recreated_partitions({0: 7, 1: 0, 2: 9}, "B3BDgJhtR2mEJtC2VAyvIQ", "Yzm9gVTsQ7GnpBNcXPE4Bw"))
     [0, 2]

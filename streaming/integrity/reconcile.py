@@ -5,7 +5,7 @@ for more than one day, it may never read the tombstone. Without this module, the
 commit forever. Rules:
 
 1. The monitor reads records, and then requests all groups or commits from the brokers. A group or commit is a *suspect*
-   if the brokers' answer does not contain it, but the records do.
+   if the records contain it, but the brokers' answer does not.
 2. The log can contain an unread tombstone of the suspect. So the monitor samples the end of the log after the brokers'
    answer, and reads the log up to this end.
 3. If the monitor reads a new record of the suspect before this end, the group or commit is no longer a suspect.
@@ -38,8 +38,8 @@ class Suspect:
 
     Attributes:
         offsets_topic_partition: the `__consumer_offsets` partition that contains the records.
-        after_offset: the offset of the last record that the monitor has read about the group or the commits.
-        read_up_to: the end of the log after the brokers' answer. A tombstone of the suspect has a lower offset.
+        after_offset: the offset of the last record of the group or of the commits that the monitor has read.
+        read_up_to: the end of the log after the brokers' answer. A tombstone of the suspect must have a lower offset.
         listed_at_ms: the time of the brokers' answer.
 
     """
@@ -121,7 +121,7 @@ def suspected_commits(
 
 @dataclass(frozen=True, slots=True)
 class MissingCommits:
-    """Commits whose records are in one `__consumer_offsets` partition, but which their coordinators did not return."""
+    """Commits that the coordinators did not return. Their records are in one `__consumer_offsets` partition."""
 
     suspect: Suspect
     vanished: CommitsVanished

@@ -75,7 +75,7 @@ def resolve(set_name: JarSetName, on_jar: OnJar = log_jar, *, source: Path | Non
 
 
 def copy_set(set_name: JarSetName, folder: Path, on_jar: OnJar = log_jar) -> frozenset[str]:
-    """Copy the jars of a set into a folder, for a machine without internet access. Return the names of these jars.
+    """Copy the jars of a set into a folder, for a machine without internet access. Return the names of the copied jars.
 
     If this machine does not have the set, the set is downloaded first. Raises JarsError or JavaError.
     """

@@ -52,9 +52,9 @@ def fetch(  # noqa: PLR0913 - `resolve` and `python -m streaming.jars.lock` use 
 ) -> None:
     """Download jars into a folder. Call `on_jar` with the address of each jar when its download starts.
 
-    If `transitive` is False, Ivy downloads exactly these jars and no pom, with one request per jar. If `transitive` is
-    True, Ivy also reads poms and downloads all runtime dependencies. Downloaded files stay in `ivy_home`, so a retry
-    downloads only the missing files. Raises JarsError with the error message of Ivy.
+    If `transitive` is False, Ivy downloads only the jars in `coordinates`, and sends one request per jar. If
+    `transitive` is True, Ivy also reads poms and downloads all runtime dependencies. Downloaded files stay in
+    `ivy_home`, so a retry downloads only the missing files. Raises JarsError with the error message of Ivy.
     """
     ivy_home.mkdir(parents=True, exist_ok=True)
     settings, module_file = ivy_home / "settings.xml", ivy_home / "wanted.xml"

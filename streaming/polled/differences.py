@@ -1,10 +1,11 @@
 """Compare the answers of a poll with the stored state, and return the rows that update the stored state.
 
-Coordinators' answers have no log offset, so each event gets a number instead. The first number of a poll is the start
-time of the poll in milliseconds, multiplied by `NUMBERS_PER_MS`. Each further event gets the next number. So the
-numbers continue to increase even if a new checkpoint does not contain the last number. Commits are distributed over
-`POLLED_PARTITIONS` partitions. All commits of a group are in the same partition. A partition gets a row only if at
-least one of its commits changed. The first partition also gets a row if only descriptions of groups changed.
+Coordinators' answers have no log offset, so each event gets a number that replaces the offset. The first number of a
+poll is the start time of the poll in milliseconds, multiplied by `NUMBERS_PER_MS`. Each further event gets the next
+number. So the numbers of each poll are higher than all earlier numbers, even if a new checkpoint does not contain the
+last number. Commits are distributed over `POLLED_PARTITIONS` partitions. All commits of a group are in the same
+partition. A partition gets a row only if at least one of its commits changed. The first partition also gets a row if
+only descriptions of groups changed.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def commits_by_group(commits: pa.Table) -> Mapping[str, Offsets]:
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """The rows for the changes, and their first and last event number. Without changes, there are no rows."""
+    """The rows for the changes, and the numbers of the first and the last event. Without changes, there are no rows."""
 
     rows: tuple[StateRow, ...]
     first_number: int
@@ -71,8 +72,8 @@ class Differences:
 def differences(poll: Poll, known: KnownState, *, is_marked: bool = False) -> Differences:
     """Return the differences between a poll and the known state.
 
-    If `is_marked` is True, the result contains at least one row, even if nothing changed. The caller uses this row to
-    detect that the query has read the poll.
+    If `is_marked` is True, the result contains at least one row, even if nothing changed. When the query has read this
+    row, the caller knows that the query has read the poll.
     """
     first = max(known.last_number + 1, poll.began_at_ms * NUMBERS_PER_MS)
     events = _GroupEvents(first, poll.began_at_ms)

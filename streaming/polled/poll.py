@@ -60,8 +60,8 @@ def to_describe(
 
     - Listed groups, except groups that have stayed Empty since the previous poll. Stable groups are included, because
       the listing does not show a change of members.
-    - Groups that have a known state or known commits, but are not in the listing. Only the coordinator's answer proves
-      that a group no longer exists.
+    - Groups that have a known state or known commits, but are not in the listing. These groups may still exist: only
+      the coordinator's answer proves that a group was deleted.
     """
     listed = {
         group_id: group.group_type

@@ -63,8 +63,9 @@ class ClusterClock:
     def take_sample(self, sample: ClusterSample) -> ClusterSample:
         """Update the corrections with a sample. Return the sample with corrected times.
 
-        The end of each `__consumer_offsets` partition gets the time of the partition leader's clock. The rest of the
-        sample keeps its time, because a new correction of the cluster clock applies only to later samples.
+        The end of each `__consumer_offsets` partition gets a time that is corrected to the clock of the partition
+        leader. All other times of the sample stay the same, because a new correction of the cluster clock applies only
+        to later samples.
         """
         correction_ms, is_known = self._correction_ms, self._is_known
         asked_ms = sample.sampled_at_ms - correction_ms

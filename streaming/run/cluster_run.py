@@ -129,10 +129,10 @@ class ClusterRun:
             self._store(lag_watch, ProgressFile(self._cluster, self._files, tables))
 
     def _store(self, lag_watch: LagWatch, progress_file: ProgressFile) -> None:
-        """Store the samples and the progress of the tables.
+        """Store the samples and the progress of the tables in files.
 
-        The next run can start without these files. So if the write fails, the failure is only logged. An exception
-        would hide the error that ended the run.
+        If a write fails, the failure is only logged. The next run can start without these files, and an exception would
+        hide the error that ended this run.
         """
         try:
             lag_watch.store()

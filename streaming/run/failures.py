@@ -4,7 +4,8 @@
    fails again after a success, the reason is logged again.
 2. An expected failure (disk, tables, brokers) is logged as one line. An unexpected failure is logged with its stack
    trace.
-3. After the end of Spark, failures of tasks are not logged. The code that ends the run logs the end of Spark.
+3. After Spark has ended, every task fails. These failures are not logged, because the end of Spark is logged
+   separately.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
    one line and returns an exit code.
 2. If the monitor watches several clusters and the watch of one cluster fails, this cluster is not ready. The error is
    logged once. The monitor tries again after increasingly long pauses (`retry_state`). The other clusters are not
-   affected. The totals and the checkpoint of the failed cluster do not change.
+   affected. The failed cluster keeps its totals and its checkpoint.
 3. The port, the tables and Spark are shared resources. If one of these resources fails, the monitor ends, even if it
    watches several clusters.
 4. The watches of all clusters get the stop signal at the same time. Spark is stopped after all watches have ended.
@@ -77,7 +77,7 @@ class Monitor:
     def run(self, launch: SparkLaunch) -> None:
         """Watch all clusters until `stop` is set. Raises RemedyError for an error that the operator must correct.
 
-        `launch` is a start of Spark's JVM that may already be in progress.
+        `launch` starts Spark's JVM. The start may already be in progress.
         """
         self._users_references = users_references(self._settings.evaluation.assignors)
         first, *more = self._watches
@@ -94,7 +94,8 @@ class Monitor:
         """Connect to the cluster. If `stop` is set before the connection exists, return None immediately.
 
         A connection attempt takes up to `kafka.connect_timeout_seconds` and cannot be interrupted. So it runs in a
-        separate thread. If the monitor stops, this thread holds nothing that must be closed.
+        separate thread. The monitor can stop while this thread runs, because the thread holds nothing that must be
+        closed.
         """
         connecting: Future[Connection] = Future()
 

@@ -3,7 +3,7 @@
 The old checkpoint is moved last, after all other steps have succeeded.
 
 1. A rebuild is refused if tables are damaged. With the option `--repair-tables`, the tables are repaired first. The
-   repair saves the parts that it removes.
+   repair moves damaged files to a separate folder and deletes no file.
 2. The new checkpoint is created in the parent folder of the old checkpoint. The old and the new checkpoint are swapped
    only when the new checkpoint is complete.
 3. If the swap fails, the old checkpoint is moved back to its original place. So a failed rebuild changes nothing except

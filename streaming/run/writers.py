@@ -9,10 +9,10 @@ identifies a batch by its checkpoint and its number.
    stops, it removes the record. A checkpoint that `rebuild` creates has the same record file as the old checkpoint,
    because both have the same path.
 2. At the start, and at each renewal, a monitor reads the records of other writers of the same cluster. A writer on this
-   machine is alive if its process exists. A writer on a different machine is alive if it renews its record during the
-   check. The check does not compare the clocks of machines. The start time of a process is counted in clock ticks since
-   boot. A starting monitor watches the records for at most `WATCH_SECONDS`, so a crashed writer does not block it for
-   long.
+   machine is alive if a process exists with the id and the start time in its record. A writer on a different machine is
+   alive if it renews its record during the check. The check does not depend on clocks: the start time of a process is
+   counted in clock ticks since boot. A starting monitor watches the records for at most `WATCH_SECONDS`, so a crashed
+   writer does not block it for long.
 3. If two writers are alive, one of them stops (`gives_way`). If one writer is starting and the other already writes,
    the starting writer stops. Otherwise, the writer that started later stops.
 4. Every user who can read the tables can also read the records, and other monitors print the records. So a record does
@@ -92,7 +92,7 @@ class Writer(msgspec.Struct, frozen=True):
 
 
 def gives_way(mine: Writer, other: Writer) -> bool:
-    """If both writers are alive, one of them must stop. Return True if this is `mine`, not `other` (rule 3)."""
+    """Decide which of two live writers must stop (rule 3). Return True for `mine`, and False for `other`."""
     if mine.is_writing != other.is_writing:
         return other.is_writing
     return (other.began_ms, other.run_id) < (mine.began_ms, mine.run_id)
@@ -236,7 +236,7 @@ class WriterClaim:
         return other.renewals != before
 
     def _is_here(self, other: Writer) -> bool:
-        """Return True if the other writer is on this machine, so that this process can see its process."""
+        """Return True if the other writer is on this machine, where this process can see the process of the writer."""
         is_known = bool(other.machine) and other.process_start_ticks is not None
         return is_known and other.machine == self._mine.machine
 

@@ -40,7 +40,7 @@ class OffsetsTopicUnreadableError(RemedyError):
 
 
 class Brokers:
-    """Requests about topics. Samples and topic names contain the time of the request.
+    """Requests about topics. The results of `sample` and `topic_names` contain the time of the request.
 
     If a broker does not return a value, the value is missing in the result. No value is estimated.
     """
@@ -214,7 +214,7 @@ class Brokers:
 def _is_readable(topic: Mapping[str, Any]) -> bool:
     """Return True if the monitor has the right to read the topic.
 
-    Also return True for brokers before Kafka 2.3, because these brokers do not report rights.
+    For brokers before Kafka 2.3, the result is also True, because these brokers do not report rights.
     """
     if topic["error_code"] == TopicAuthorizationFailedError.errno:
         return False

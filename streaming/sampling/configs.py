@@ -31,8 +31,8 @@ class Configs:
     def offsets_retention_ms(self) -> int | None:
         """Return `offsets.retention.minutes` in milliseconds, or None if no broker returns it.
 
-        A coordinator keeps the committed offsets of an inactive group for this time. The brokers can have different
-        values, so this function returns the shortest value of all brokers.
+        This setting is the time for which a coordinator keeps the committed offsets of an inactive group. The brokers
+        can have different values, so this function returns the shortest value of all brokers.
         """
         brokers = self._connection.broker_ids()
         requests = [

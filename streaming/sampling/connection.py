@@ -88,10 +88,10 @@ class _ConnectionManager(KafkaConnectionManager):  # type: ignore[misc]
 
 
 def _bytes_before_end(receive: Callable[[], Received]) -> Received:
-    """If bytes were received, return them without the error. The next call returns the error.
+    """If a read returns bytes together with an error, return only the bytes. The next call returns the error.
 
-    If a read returns bytes together with an error, the library (kafka-python 3.0) loses the bytes. The error is not
-    lost, because the next read of the socket returns it again.
+    Without this function, the library (kafka-python 3.0) loses the bytes. The error is not lost, because the next read
+    of the socket returns it again.
     """
     content, error = receive()
     return content, None if content else error

@@ -58,7 +58,7 @@ class GroupApi(Generic[Answer]):
 
 
 class Coordinators:
-    """The known coordinators of groups. If a coordinator is unknown, the monitor requests it from the brokers."""
+    """The known coordinators of groups. If the coordinator of a group is unknown, `ask` finds it first."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection

@@ -87,9 +87,9 @@ class Groups:
         `group_types` maps each group id to the group's type in the listing. The type is None if the broker does not
         list types.
 
-        If a request is for the wrong group type, the coordinator answers "not found". A group can change its type at
-        any time (KIP-848). So if a group is not found, the request is sent again for every other group type. If the
-        answer is "not found" for all types, the result is `GroupNotFound`.
+        A request is for one group type. If the group has a different type, the coordinator answers "not found". A group
+        can change its type at any time (KIP-848). So if a group is not found, the request is sent again for every other
+        group type. If the answer is "not found" for all types, the result is `GroupNotFound`.
         """
         described: dict[str, Description] = {}
         for group_type, ids in _by_type(group_types).items():

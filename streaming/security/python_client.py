@@ -57,7 +57,7 @@ def client_arguments(security: SecuritySettings, secrets: Secrets) -> Mapping[st
 
 
 def refusal(error: BaseException, security: SecuritySettings) -> str | None:
-    """If a retry can succeed, return None. Otherwise, return a text with the error and the settings to check.
+    """Return a text with the error and the settings to check, or None if a retry can succeed.
 
     >>> refusal(SaslAuthenticationFailedError(), SecuritySettings()) is None, refusal(OSError(), SecuritySettings())
     (False, None)

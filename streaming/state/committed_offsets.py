@@ -1,13 +1,13 @@
 """Store the last commit of every (group, topic, partition), in columns.
 
 The first commit of a key decodes the key and adds a row. Each later commit of the key writes four numbers into this
-row. When more than half of the rows belong to deleted keys, these rows are removed. Without this removal, the rows of
-every group that ever existed would stay in memory.
+row. When more than half of the rows belong to deleted keys, the rows of deleted keys are removed. Without this removal,
+the rows of every group that ever existed would stay in memory.
 
 All commits of a key are in one partition of `__consumer_offsets`. Offsets of different partitions cannot be compared.
 If the partition count of `__consumer_offsets` changes, a group can move to a new home partition
-(`combine.own_partitions`). A commit from the home partition replaces commits from other partitions. All other commits
-from a different partition are ignored.
+(`combine.own_partitions`). A commit from the home partition replaces a stored commit from a different partition. A
+commit is ignored if its partition is not the home and differs from the partition of the stored commit.
 """
 
 from __future__ import annotations
@@ -52,9 +52,10 @@ _REPLACEMENT = "\ufffd"
 class CommittedOffsetsView:
     """A snapshot of CommittedOffsets: the last commit of each partition of each group.
 
-    `commits` is a table with the first columns of LAG_SCHEMA. For each commit, `rows` contains the row number in
-    CommittedOffsets, and `offsets_topic_offsets` contains the offset of the commit's record in `__consumer_offsets`.
-    Row numbers are valid only while CommittedOffsets has the same `numbering`.
+    `commits` is a table with the first columns of LAG_SCHEMA. `rows` contains the row number of each commit in
+    CommittedOffsets. `offsets_topic_offsets` contains the offset of each commit's record in `__consumer_offsets`.
+    `numbering` changes when CommittedOffsets gives its rows new numbers. Then the row numbers of the view are not valid
+    any more.
     """
 
     commits: pa.Table
@@ -136,8 +137,8 @@ class CommittedOffsets:
     def forget(self, keys: Sequence[bytes], offsets_topic_offsets: Sequence[int]) -> None:
         """Delete commits whose tombstones were not read.
 
-        `offsets_topic_offsets` contains the offsets of the commits' records. If the stored commit of a key comes from a
-        different record, it is newer and is not deleted.
+        `offsets_topic_offsets` contains the offsets of the deleted commits' records. If the stored commit of a key has
+        a different offset, a newer commit was read. The newer commit is not deleted.
         """
         with self._lock:
             for key, offsets_topic_offset in zip(keys, offsets_topic_offsets, strict=True):
@@ -154,7 +155,7 @@ class CommittedOffsets:
         """Compare the commits of the view with end offsets that were sampled after the view. Return the commit windows.
 
         Each window ends with the commit in the view. `next_offsets` contains the offset of the next record that the
-        group reads (`next_offsets.py`), from which the lag is counted. If rows were renumbered after the view was
+        group reads (`next_offsets.py`). The lag is counted from this offset. If rows were renumbered after the view was
         created, return None.
         """
         with self._lock:
@@ -258,7 +259,7 @@ class CommittedOffsets:
     def _drop_deleted_rows(self) -> None:
         """Remove the rows of deleted keys if more than half of all rows belong to deleted keys.
 
-        The next call follows when the number of rows has doubled.
+        The next removal is tried when the number of rows has doubled.
         """
         count = len(self._group_ids)
         kept = np.flatnonzero(self._numbers[0, :count] != TOMBSTONE)

@@ -85,7 +85,7 @@ class MonitorState:
             )
 
     def put_gap_totals(self, closed: Iterable[GapsClosed]) -> None:
-        """Store the changed totals of commit gaps (`MonitorView.gap_totals`). Remove the totals of deleted groups."""
+        """Store the totals of commit gaps of the groups in `closed`. Remove the totals of deleted groups."""
         with self._lock:
             totals: dict[str, GapTotals | None] = {**self._view.gap_totals}
             for event in closed:
@@ -179,7 +179,7 @@ class MonitorState:
     def put_readiness(self, *, ready: bool, before: Health) -> bool:
         """Store the readiness. Return True if the cluster is ready now.
 
-        `before` is the health from which the readiness was computed. If the query has failed since then, or if a
+        The caller computed the readiness from the health `before`. If the query has failed since then, or if a
         partition is rewound, the cluster is not ready.
         """
         with self._lock:
@@ -199,9 +199,9 @@ def _with_skips(groups: Mapping[str, GroupState]) -> Iterator[GroupSnapshot]:
 def _has_ended_rebalance(before: GroupState | None, after: GroupState | None) -> bool:
     """Return True if a new record shows that the rebalance in the last listing has ended.
 
-    If a later listing shows a rebalance, this is a new rebalance. Record times and listing times are not compared,
-    because they come from two different clocks. In the polling mode, the new record can show a state of a rebalance.
-    Then return False.
+    A rebalance in a later listing counts as a new rebalance. Record times and listing times are not compared, because
+    they come from two different clocks. In the polling mode, a new record can show that the group is still in a
+    rebalance. Then return False.
     """
     if after is None:
         return False

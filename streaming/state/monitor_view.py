@@ -59,7 +59,7 @@ class Health:
 class WorkShares:
     """How lag and throughput are shared among the members and the hosts of a group.
 
-    `position` is the position of the record whose assignment was evaluated.
+    `position` is the position of the group's record that contains the evaluated assignment.
     """
 
     position: Position
@@ -71,14 +71,14 @@ class MonitorView:
     """Everything that a scrape shows, at one moment.
 
     `groups` also contains deleted groups until their state is removed (`GroupForgotten`). `rebalancing_since_ms`
-    contains the groups that are in a rebalance according to listings after the group's last record. The value is the
-    time of the first of these listings. `read_up_to` maps each partition of `__consumer_offsets` to the time up to
-    which it was read. In the polling mode, the key -1 contains the time of the last complete poll of the coordinators.
+    contains the groups that are in a rebalance according to the last listing. The value is the time of the first
+    listing that showed this rebalance. `read_up_to` maps each partition of `__consumer_offsets` to the time up to which
+    it was read. In the polling mode, the key -1 contains the time of the last complete poll of the coordinators.
     `conditions` maps each group that had active conditions at the last sample to these conditions. `unowned` maps each
     group that has unowned partitions to these partitions. `explained_lags` contains the cause of the lag of each late
     group. `incidents` are the open incidents at the last sample, the oldest first. `gap_totals` maps each group to its
-    totals of commit gaps. `work` contains the last measured shares of lag and throughput. While the monitor is not
-    ready, `work` is empty.
+    totals of commit gaps (`combine.gaps`). `work` contains the last measured shares of lag and throughput. While the
+    monitor is not ready, `work` is empty.
     """
 
     groups: Mapping[str, GroupState] = field(default_factory=dict)
@@ -106,10 +106,10 @@ class MonitorView:
         return monitor_ms + (0 if self.sample is None else self.sample.clock_correction_ms)
 
     def blocked_groups(self) -> Callable[[str], bool]:
-        """Return a function that checks whether a group is blocked by an open transaction.
+        """Return a function that takes a group id, and returns True if an open transaction blocks this group.
 
         A consumer with read_committed receives no records after the start of the first open transaction of a partition.
-        So the transaction also blocks the records of other groups in the same partition. The current state of a blocked
-        group is unknown.
+        So the transaction also blocks the records of other groups in the same partition. The monitor does not know the
+        current state of a blocked group.
         """
         return blocked_groups(self.sample or ClusterSample(0))

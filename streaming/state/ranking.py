@@ -2,8 +2,8 @@
 
 1. Groups are ranked once per sample, because lag, statuses and conditions change only at a sample. All scrapes between
    two samples use the same order.
-2. If the last scrape exported full detail for only some groups, these groups keep their worst rank for some time. If
-   the last scrape exported full detail for all groups, ranks are not kept.
+2. The groups with full detail in the last scrape keep their worst rank for at most `HELD_MS`. If all groups had full
+   detail, only the K worst groups (rule 5 of `prometheus.metrics`) keep their worst rank.
 3. A group that appeared after the sample has no rank. Groups without a rank come after all ranked groups, in the order
    of their ids.
 """
@@ -38,7 +38,7 @@ class Ranking:
         return sorted(range(len(group_ids)), key=lambda at: (rank.get(group_ids[at], len(rank)), group_ids[at]))
 
     def hold(self, group_ids: Iterable[str]) -> None:
-        """Remember the groups for which a scrape exported full detail (rule 2)."""
+        """Store the groups that keep their worst rank (rule 2)."""
         with self._lock:
             ranked = self._ranked[1] if self._ranked else {}
             self._held = {group_id: ranked[group_id] for group_id in group_ids if group_id in ranked}

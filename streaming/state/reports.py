@@ -2,14 +2,13 @@
 
 1. Until the monitor has read the log to its end for the first time, there are no reports.
 2. If the last sample is too old, all values from samples are unknown: lag, status, conditions, listed states, shares of
-   work. The lag is unknown with the reason NO_FRESH_SAMPLE, which counts as a trouble of each group. The report still
-   contains the id of the incident that was open at the last sample. Groups without members that only commit offsets
-   still have a report, because their commits are in the log.
+   work. The reason for the unknown lag is NO_FRESH_SAMPLE, which counts as a trouble of every group
+   (`severity.trouble`). The report still contains the id of the incident that was open at the last sample. Groups that
+   have no members and only commit offsets still have a report.
 3. While the cluster is not ready, the monitor may have missed commits. So lag, status, causes of lag, shares of work
    and the records of unowned partitions are unknown. The reason is LOG_NOT_READ. The report still contains listed
    states, the coordinator, and the conditions of the last sample.
-4. A deleted group has no report. But if a client still commits offsets with the id of the group, the group has a
-   report.
+4. A deleted group has no report. But if the id of the group still has committed offsets, the group has a report.
 5. The part of a report that comes from records is cached until its inputs change. The part that comes from a sample is
    added when a caller requests the report of the group. Most scrapes request only the reports of groups with a
    condition.
@@ -124,7 +123,7 @@ class Reports(Mapping[str, GroupReport]):
 
     @cached_property
     def _incident_ids(self) -> Mapping[str, str]:
-        """The id of the open incident that each group shows."""
+        """The open incident in each group's report: the incident id by group id."""
         shown = incident_by_group(self._sample_values.incidents)
         return {group_id: one.incident_id for group_id, one in shown.items()}
 
@@ -157,7 +156,7 @@ class Reports(Mapping[str, GroupReport]):
 
 
 class ReportCache:
-    """The reports of one cluster. The next view reuses unchanged reports. Only one thread may use this object."""
+    """The reports of one cluster. The next view reuses unchanged reports. One thread at a time uses this object."""
 
     def __init__(self, limits_of: LimitsOf = default_limits) -> None:
         self._limits_of = limits_of
@@ -224,10 +223,9 @@ class ReportCache:
 def _kept_or_new(
     known: tuple[RecordedGroup, GroupReport] | None, recorded: RecordedGroup
 ) -> tuple[RecordedGroup, GroupReport]:
-    """If the inputs of the cached report are unchanged, return the cached report.
+    """Return the cached report if its inputs are unchanged. Otherwise, evaluate the group again.
 
-    Otherwise, evaluate the group again. A new group state object also causes an evaluation, even if the new object is
-    equal to the old object.
+    The group is also evaluated again if its state is a new object that is equal to the old object.
     """
     if known is None or known[0].record is not recorded.record or known[0] != recorded:
         return recorded, evaluate(recorded)

@@ -123,7 +123,7 @@ class BatchSink:
         return batch_bytes + sum(int(rows.nbytes) for rows in new_rows.values())
 
     def _shorten_file_source_log(self) -> None:
-        """Shorten the log of the file source. After a failure, the log stays long until the next attempt."""
+        """Shorten the log of the file source. After a failure, the next attempt shortens the log."""
         try:
             shorten_file_source_log(self._files)
         except (OSError, Py4JError) as failure:
@@ -138,8 +138,8 @@ class BatchSink:
     def _update_state(self, batch: DataFrame, batch_id: int) -> tuple[Mapping[Table, pa.Table], int]:
         """Apply a batch to the monitor state. Return the new rows of the tables, and the size of the batch in bytes.
 
-        The batch is collected only once, because a second Spark action would run the stateful plan again. The decoded
-        batch exists only in this method, because the append that follows needs the same amount of memory.
+        The batch is collected only once, because a second Spark action would run the query's stateful plan again. The
+        decoded batch exists only in this method, so that the append that follows can use the same memory.
         """
         updates, partition_events, batch_bytes = _split_by_kind(batch.toArrow())
         received_ms = self._clock.monitor_ms()
@@ -207,7 +207,7 @@ class BatchSink:
         return {table: self._unwritten(table, arrow_table(table, of_table)) for table, of_table in rows.items()}
 
     def _unwritten(self, table: Table, rows: pa.Table) -> pa.Table:
-        """Remove the rows that were already in the table when the checkpoint was created."""
+        """Return the rows that were not yet in the table when the checkpoint was created."""
         written = self._bootstrap.positions.get(table.name)
         if written is None or not len(written) or not rows.num_rows:
             return rows
@@ -221,7 +221,7 @@ class BatchSink:
 
 
 def _last_records(commits: pa.Table) -> Int64Array:
-    """Return partition, offset and time of the last records in `commits`. These are sufficient for clock offsets."""
+    """Return partition, offset and time of the last records in `commits`. Clock offsets do not need earlier records."""
     names = ("offsets_topic_partition", "offsets_topic_offset", "timestamp_ms")
     if commits.num_rows > RECORDS_PER_BROKER:
         offsets = commits["offsets_topic_offset"].to_numpy()
@@ -230,7 +230,7 @@ def _last_records(commits: pa.Table) -> Int64Array:
 
 
 def _records(received_ms: int, commits: Iterable[Int64Array], updates: Iterable[GroupUpdate]) -> ReceivedRecords:
-    """Return the positions and times of the records of a batch. Polled groups have no position in the log."""
+    """Return the positions and times of the records of a batch. Polled groups have no log position and are omitted."""
     positions = [update.record.snapshot.position for update in updates]
     of_groups = [
         (one.offsets_topic_partition, one.offsets_topic_offset, one.timestamp_ms)

@@ -1,13 +1,13 @@
-"""Refuse a checkpoint if a monitor has written rows with a different checkpoint since the last use of this checkpoint.
+"""Refuse to start with a checkpoint if rows were written later with a different checkpoint.
 
-Example: `paths.checkpoint` was changed and later changed back. With the first checkpoint, the monitor would read the
-records again that it has read with the second checkpoint, so their rows would be in the tables twice. (`run/writers.py`
+Example: `paths.checkpoint` was changed from A to B, and later back to A. Checkpoint A does not know which records were
+read with B. So with A, the monitor would read these records again, and write their rows twice. (`run/writers.py`
 prevents two monitors from writing at the same time.)
 
 1. The folder of the tables contains one file for each cluster and each `source.kind`. The file contains the id of the
    checkpoint that wrote rows last. Each `source.kind` has its own file, because it writes different rows.
-2. A monitor with a new checkpoint does not write rows again that the tables already contain (`prepare.py`). So a new
-   checkpoint may follow any other checkpoint. It stores the id of that checkpoint as `Identity.after`.
+2. A new checkpoint is always allowed, because a monitor with a new checkpoint does not write existing rows again
+   (`prepare.py`). The new checkpoint stores the id in the file as `Identity.after`.
 3. A start is allowed only if the file contains the id of this checkpoint or the id in `Identity.after`.
 4. The monitor continues without this check if the file does not exist or cannot be read or written. A failure is
    logged.

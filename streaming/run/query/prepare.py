@@ -190,9 +190,8 @@ def _last_rows(session: SparkSession, tables: DeltaTables, table: Table, of_clus
     """Return the last row of each group, without the columns of members and changes.
 
     In each partition, the row with the highest offset is the last row. If the group ended without a record (Gone), two
-    rows have this offset. Then the row with the later time is the last row. If a group has rows from two partitions,
-    the row with the later time is the last row, because a group that moved writes no more records to its earlier
-    partition.
+    rows have this offset. Then the row with the later time is the last row. The same rule applies if a group has rows
+    from two partitions, because a group that moved writes no more records to its earlier partition.
     """
     if tables.is_empty(table):
         return []
@@ -204,7 +203,7 @@ def _last_rows(session: SparkSession, tables: DeltaTables, table: Table, of_clus
 
 
 def latest_by_group(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the latest row of each group. `rows` has the last row of each group in each partition."""
+    """Return the latest row of each group. `rows` contains one row for each group and partition: the last row."""
     latest: dict[str, dict[str, Any]] = {}
     for row in sorted(rows, key=lambda row: row["record_time"]):
         latest[row["group_id"]] = row

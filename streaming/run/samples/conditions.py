@@ -50,9 +50,9 @@ class GroupConditions:
     """The conditions of all groups. Only the sampler's thread uses this object.
 
     At the first sample, the last row of each condition is read from the table and compared with the active conditions.
-    If the monitor was killed before an append, the missing row is written now, with the time of this sample. If the
-    monitor was killed after an append, no row is written twice. If an append raises an error, it is unknown whether the
-    rows were written. So the next sample reads the table again.
+    If the monitor was killed before an append, the missing rows are written after the first sample, with its time. If
+    the monitor was killed after an append, no row is written twice. If an append raises an error, it is unknown whether
+    the rows were written. So the next sample reads the table again.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class GroupConditions:
         limits: Limits,
         limits_of: LimitsOf = default_limits,
     ) -> None:
-        """`limits` contains the limits that are the same for all groups. `limits_of` returns a group's own limits."""
+        """`limits` contains the limits that are the same for all groups. `limits_of` returns the limits per group."""
         self._cluster = cluster
         self._monitor_state = monitor_state
         self._tables = tables
@@ -73,7 +73,7 @@ class GroupConditions:
 
     @property
     def hidden(self) -> Iterator[Key]:
-        """The conditions whose end is not known: they were active, but could not be evaluated at the last sample."""
+        """The conditions that were active, but could not be evaluated at the last sample. They may have ended."""
         shown = self._monitor_state.view().conditions
         return (
             (group_id, name)

@@ -28,7 +28,7 @@ class Feedback:
     def send(self, before: MonitorView, now: MonitorView, listing: GroupListing, sample: ClusterSample) -> bool:
         """Send the facts that group states do not contain yet. Return True if no fact of the sample is missing.
 
-        `before` is the view of the monitor state that was created before the listing was requested.
+        The caller must read `before` from the monitor state before it requests the listing.
         """
         pending = pending_by_group(now, sample)
         vanished = self._reconciler.vanished_groups(before, now, listing, sample) if self._reconciler else {}

@@ -42,7 +42,7 @@ def pending_by_group(view: MonitorView, sample: ClusterSample) -> PendingFacts:
 
 
 class FeedbackWriter:
-    """Writes pending facts to files. If facts have no effect for some time, writes these facts again."""
+    """Writes pending facts to files. Facts that the group states do not contain after some time are written again."""
 
     def __init__(self, files: Files) -> None:
         self._files = files

@@ -1,7 +1,8 @@
 """Write the rows of changed incidents to the table INCIDENTS.
 
 1. Each incident that opened, changed or ended gets a row. If an append raises an error, the rows are written at a later
-   sample. Then only the last row of each incident is written, because this row describes the whole incident.
+   sample. By then, an incident can have changed several times. Only its last row is written, because this row describes
+   the whole incident.
 2. If an append raises an error, it is unknown whether the rows were written. All rows of an append have the same time.
    If the next sample finds this time in the table, the rows are not written again.
 3. The row of an open incident is written again on each UTC date. So the deletion of old dates never deletes the last
@@ -75,7 +76,10 @@ class IncidentWriter:
             del self._unwritten[incident_id]
 
     def _without_row_today(self, is_open: Iterable[Incident], sampled_at_ms: int) -> Sequence[Incident]:
-        """Return the incidents of rule 3. The date of the last row can be after today if the clock was set back."""
+        """Return the open incidents whose row must be written again (rule 3).
+
+        If the clock was set back, the date of the last row can be after today.
+        """
         today, written = utc(sampled_at_ms).date(), (one for one in is_open if one.incident_id not in self._unwritten)
         return [one for one in written if self._row_dates[one.incident_id] < today]
 
@@ -87,7 +91,7 @@ class IncidentWriter:
         self._in_doubt = None
 
     def _confirm(self, append: _Append) -> None:
-        """Remember that the table has these rows. An incident that has changed since then still waits for a new row."""
+        """Mark the rows of `append` as written. An incident that changed after the append still waits for a new row."""
         day, self._in_doubt = utc(append.sampled_at_ms).date(), None
         self._row_dates = {**self._row_dates, **{one.incident_id: day for one in append.incidents}}
         written = {one.incident_id: one for one in append.incidents}

@@ -3,7 +3,7 @@
 The evidence comes from the monitor state. Conditions and causes of lag are evaluated before the incidents. Open
 incidents are read from the table at the first sample, so a restart does not end an incident. After that, the monitor
 keeps the open incidents in memory, so a failed write does not end an incident. `incident_writer.py` decides which rows
-are missing.
+must be written to the table.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def _hidden(conditions: GroupConditions, lag_causes: LagCauses) -> frozenset[Evi
 
 
 def _unknown_coordinators(held: Iterable[Evidence], sample: ClusterSample) -> Iterator[EvidenceKey]:
-    """Yield the keys of missing coordinators that must not end: the partition still has no leader in this sample."""
+    """Yield the keys of NO_COORDINATOR that must not end, because the group's partition has no leader now."""
     for one in held:
         partition = coordinator_partition(one.group_id, max(1, sample.offsets_topic_partitions))
         if one.name == NO_COORDINATOR and partition not in sample.offsets_topic_leaders:
@@ -157,10 +157,10 @@ def _may_have_evidence(report: GroupReport | None) -> bool:
 
 
 def _unknown_lags(group_ids: Collection[str], reports: Reports) -> Iterator[EvidenceKey]:
-    """Yield the keys of evidence about lag that is unknown at this sample, so it neither starts nor ends (rule 3).
+    """Yield the keys of lag evidence that is unknown at this sample. Unknown evidence does not start or end (rule 3).
 
-    If the lag of one partition is unknown, the evidence may still be active there. The unknown lag of a deleted
-    partition is ignored, because the evidence would otherwise continue until the commits of this partition expire.
+    If the lag of one partition is unknown, the evidence may still be active in this partition. Deleted partitions are
+    ignored. Otherwise, the evidence would continue until the commits of a deleted partition expire.
     """
     for group_id in group_ids & reports.recorded.keys():
         report = reports[group_id]
@@ -214,7 +214,7 @@ def _surroundings(
 def _topics_by_name(
     group_id: str, record: GroupState | None, view: MonitorView, sample: ClusterSample
 ) -> Mapping[str, Collection[str]]:
-    """For each condition of a group, return the topics. The keys are the names of the conditions."""
+    """For each condition of a group, return the affected topics. The keys are the names of the conditions."""
     topics: dict[str, Collection[str]] = {}
     if group_id in view.unowned:
         topics[UNOWNED_PARTITIONS] = {one.topic for one in view.unowned[group_id].waiting}
@@ -227,7 +227,7 @@ def _topics_by_name(
 def _population(
     view: MonitorView, coordinator_of: Callable[[str], Coordinator] | None, hosts: Collection[str]
 ) -> Population:
-    """Return the groups with members. If `coordinator_of` is None, the result has no groups by coordinator."""
+    """Return the groups that have members. If `coordinator_of` is None, they are not grouped by coordinator."""
     if coordinator_of is None and not hosts:
         return Population()
     by_coordinator, by_host = defaultdict[int, set[str]](set), defaultdict[str, set[str]](set)

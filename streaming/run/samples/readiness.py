@@ -1,10 +1,10 @@
 """Decide whether a cluster is ready.
 
-A cluster is ready if the query is running and has read the log to its end, and the groups are evaluated. If a partition
-of `__consumer_offsets` has no leader, Spark's Kafka source waits for the leader and reads no other partition. After
-three minutes, the query fails. So a cluster with such a partition is not ready. The last entries of a partition can be
-transaction markers, which clients do not receive. So the monitor compares consumer positions with the end of the log,
-and does not wait for a record at the last offset.
+A cluster is ready if three conditions are true: the query is running, the query has read the log to its end, and the
+groups are evaluated. If a partition of `__consumer_offsets` has no leader, Spark's Kafka source waits for the leader
+and reads no other partition. After three minutes, the query fails. So a cluster with such a partition is not ready. The
+last entries of a partition can be transaction markers, which clients do not receive. So the monitor compares the
+query's positions with the end of the log. It does not wait for a record at the last offset.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ Until the cluster is ready, there is one sample per second.
 class Readiness:
     """Decides whether the query has reached its target positions. Several threads use this object.
 
-    `targets_of` computes the target positions from the first sample after each start of the query. It returns None if a
-    later sample is necessary. The targets are the ends of the partitions of `__consumer_offsets`. In the polling mode,
-    the target is the last event number of the first poll that was complete.
+    `targets_of` computes the target positions from the first sample after each start of the query. It returns None if
+    this sample is not sufficient. Then it is called again after the next sample. The targets are the ends of the
+    partitions of `__consumer_offsets`. In the polling mode, the target is the last event number of the first poll that
+    was complete.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class Readiness:
     def is_reading_log(self) -> bool:
         """True if the target positions are known and the query has not reached them yet.
 
-        While this is True, the result of a sample can change only after the next batch.
+        While this is True, the cluster can become ready only after the next batch.
         """
         with self._lock:
             return self._targets is not None and self._samples_since_read == 0
@@ -76,8 +77,8 @@ class Readiness:
 
         `positions` are the positions of the query before the sample. The lag of the sample uses the commits up to these
         positions. `is_evaluated` is True if no group waits for facts from the sample. If new groups appear all the
-        time, `is_evaluated` may never be True. So after `EVALUATED_WITHIN_SAMPLES` samples, the cluster is ready
-        without it.
+        time, `is_evaluated` may never be True. So the cluster becomes ready after `EVALUATED_WITHIN_SAMPLES` samples,
+        even if `is_evaluated` is False.
 
         If a partition has no leader for LEADERLESS_MS, the cluster is not ready until the query has read the log to its
         end again. A shorter time without a leader is normal when a broker restarts.

@@ -36,7 +36,7 @@ Each of these two steps takes about 50 ms of CPU time.
 
 
 class Reconciler:
-    """Groups and commits that may be deleted. Only the sampler's thread uses this object.
+    """Finds deleted groups and commits. Only the sampler's thread uses this object.
 
     All groups are checked at every sample. The commits of a group are checked only at some samples, because each sample
     checks the commits of a limited number of groups.
@@ -59,7 +59,7 @@ class Reconciler:
     def vanished_groups(
         self, before: MonitorView, now: MonitorView, listing: GroupListing, sample: ClusterSample
     ) -> PendingFacts:
-        """Return the facts about groups that are proven to be deleted. `before` must be older than the listing."""
+        """Return the facts about groups that are certainly deleted. `before` must be older than the listing."""
         self._suspects = keep_silent_suspects(self._suspects, now.groups, listing)
         self._deleted = {group_id: suspect for group_id, suspect in self._deleted.items() if group_id in self._suspects}
         to_confirm = dict(islice(self._to_confirm(now.health.positions), GROUPS_PER_SAMPLE))
@@ -83,7 +83,7 @@ class Reconciler:
     def vanished_commits(
         self, now: MonitorView, sample: ClusterSample, now_seconds: float
     ) -> Mapping[int, CommitsVanished]:
-        """Return the commits that are proven to be deleted, by partition of `__consumer_offsets`."""
+        """Return the commits that are certainly deleted, by partition of `__consumer_offsets`."""
         for missing in self._missing_since_last_sample:
             self._unread += missing_by_partition(missing, sample)
         proven = [commits for commits in self._unread if is_read(commits.suspect, now.health.positions)]

@@ -40,9 +40,9 @@ interval.
 class AfterSample:
     """The steps after a sample, in the order of the fields.
 
-    The steps `lag_causes`, `lag_tables` and `upkeep` run only while the cluster is ready, because the known commits are
-    old at other times. After the cluster was ready for the first time, `conditions` and `incidents` run after every
-    sample.
+    The steps `lag_causes`, `lag_tables` and `upkeep` run only while the cluster is ready, because at other times, the
+    monitor may not have read the latest commits. After the cluster was ready for the first time, `conditions` and
+    `incidents` run after every sample.
     """
 
     feedback: Feedback
@@ -127,7 +127,7 @@ class Sampler:
         return max(self._interval_seconds, min(10 * self._sample_cpu_seconds, LONGEST_INTERVAL_SECONDS))
 
     def take_sample(self) -> None:
-        """Take one sample. Commits are read before end offsets, so the reported lag is never too small."""
+        """Take one sample. Commits are read before end offsets. Otherwise, the reported lag could be too small."""
         before, after = self._monitor_state.view(), self._after
         view = self._lag_watch.current_commits(before)
         listing = self._groups.list_groups()

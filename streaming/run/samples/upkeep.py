@@ -1,4 +1,4 @@
-"""Maintain the tables in a separate thread. A sample or a batch waits for at most one short step."""
+"""Maintain the tables in a separate thread. A sample or a batch waits for at most one short step of the maintenance."""
 
 from __future__ import annotations
 

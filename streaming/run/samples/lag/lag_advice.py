@@ -2,10 +2,11 @@
 
 1. The advice for a group is computed when the cause of its lag is first known. The advice is computed again if the
    evaluated assignment, the members, the cause, or the number of members with a known capacity changes. It is also
-   computed again after REPEAT_MS. A shorter time is not useful, because the rates are averages over five minutes.
+   computed again after REPEAT_MS. A shorter interval is not useful, because the rates in the advice are averages over
+   five minutes.
 2. At each sample, the computation of advice stops after about MAX_SECONDS. Groups whose advice is oldest come first.
-   The other groups wait for a later sample. A waiting group keeps its advice if the inputs did not change. If the
-   inputs changed, the group has no advice.
+   The other groups wait for a later sample. While a group waits, it keeps its old advice if the inputs did not change.
+   Otherwise, it has no advice.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class LagAdvice:
     def add(
         self, explained: Mapping[str, ExplainedLag], view: MonitorView, lag: LagEvaluation, sample: ClusterSample
     ) -> Mapping[str, ExplainedLag]:
-        """Return the explained lags, and add the advice to each cause for which advice exists."""
+        """Return the explained lags. Each cause for which advice exists contains this advice."""
         inputs = dict(_inputs_of_advised_groups(explained, view))
         known = {group_id: one for group_id, one in self._known.items() if inputs.get(group_id) == one.inputs}
         due = [group_id for group_id in inputs if _is_due(known.get(group_id), sample.sampled_at_ms)]
@@ -62,7 +63,7 @@ class LagAdvice:
 def _inputs_of_advised_groups(
     explained: Mapping[str, ExplainedLag], view: MonitorView
 ) -> Iterator[tuple[str, Hashable]]:
-    """Yield each group whose cause can have advice, with the inputs that rule 1 compares."""
+    """Yield the inputs that rule 1 compares, for each group whose kind of cause can have advice."""
     for group_id, one in explained.items():
         record = view.groups.get(group_id)
         evaluation = current_evaluation(record) if record is not None else None

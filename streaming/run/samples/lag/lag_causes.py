@@ -5,7 +5,7 @@ Store the causes in the monitor state. Write the start and the end of each cause
 1. Only groups with waiting records (`evaluation.causes.lateness`) are evaluated.
 2. A cause starts at the first sample that finds it. It ends when a different cause replaces it, or when the group has
    caught up. A group has caught up if no partition is behind, and each partition with waiting records had a commit
-   after the start of the cause. A change of rates does not end the cause (`Cause.identity`).
+   after the start of the cause. If only the rates change, the cause does not end (`Cause.identity`).
 3. If the monitor cannot decide whether a cause exists, no cause starts or ends. This happens in three cases. The lag of
    the group is unknown. Only a lower bound of the lag is known, and this bound is below WAITING_SECONDS. The monitor
    has not observed the partitions long enough, for example after a restart.
@@ -76,7 +76,7 @@ class LagCauses:
 
     @property
     def hidden(self) -> Iterator[tuple[str, str]]:
-        """The group and the kind of each active cause that was unknown at the last sample (rule 3)."""
+        """The group and kind of each active cause that was not found at the last sample (rules 2 and 3)."""
         shown = self._monitor_state.view().explained_lags
         return ((group_id, row["cause"]) for group_id, row in self._active.items() if group_id not in shown)
 
@@ -118,7 +118,7 @@ class LagCauses:
         return [*rows, *repeated.values()], {**active, **repeated}
 
     def _groups_that_have_not_caught_up(self, lag: LagEvaluation) -> AbstractSet[str]:
-        """Return the groups whose cause does not end, even if no cause was found at this sample (rules 2 and 3)."""
+        """Return the groups whose active cause continues even if no cause was found at this sample (rules 2 and 3)."""
         if not self._active:
             return frozenset()
         behind = {group_id for group_id, one in self._late_groups.items() if one.behind}
@@ -166,12 +166,12 @@ def _groups_with_unknown_lag(lag: LagEvaluation) -> frozenset[str]:
 
 
 def _do_wait(table: pa.Table) -> pa.ChunkedArray:
-    """Return True for each row whose lag is at least WAITING_SECONDS (rule 1 of `lateness.py`)."""
+    """For each row, return True if the lag in seconds is at least WAITING_SECONDS (rule 1 of `lateness.py`)."""
     return pc.fill_null(pc.greater_equal(table["lag_seconds"], WAITING_SECONDS), fill_value=False)
 
 
 def _oldest_commits_of_waiting_groups(lag: LagEvaluation) -> Mapping[str, int]:
-    """For each group, return the earliest of the last commit times of the partitions with waiting records."""
+    """Return the time of each group's oldest commit among the last commits of partitions with waiting records."""
     waiting = lag.unblocked.filter(_do_wait(lag.unblocked))
     oldest = waiting.group_by("group_id").aggregate([("commit_timestamp_ms", "min")])
     return dict(zip(oldest["group_id"].to_pylist(), oldest["commit_timestamp_ms_min"].to_pylist(), strict=True))
@@ -241,7 +241,7 @@ def _partition_work(row: Mapping[str, Any], member_id: str) -> PartitionWork:
 
 
 def _fair_rate(group_id: str, record: GroupState | None, view: MonitorView) -> float | None:
-    """In the fairest assignment, return the produce rate of the busiest member's partitions, in records per second."""
+    """Return the highest produce rate that a member would have in the fairest assignment, in records per second."""
     shares, evaluation = view.work.get(group_id), record.evaluation if record else None
     if shares is None or evaluation is None or shares.position != evaluation.position:
         return None

@@ -1,12 +1,12 @@
 """Write lag, status and work shares to the tables at a fixed interval. Update the work shares in the monitor state.
 
 The first write of each UTC date contains the lag and the status of all partitions. Every other write contains only the
-rows that changed. So the lag at a given time is in at most two dates (`streaming/past/lag.py`), and the deletion of old
-dates never deletes the last row of a partition.
+rows that changed. So a reader finds the lag at any time in the rows of at most two dates (`streaming/past/lag.py`). The
+deletion of old dates never deletes the last row of a partition.
 
 If the committed offset of a partition was deleted since the last write, the next write contains an *end row* for the
-partition. The `unknown_reason` of an end row is `offset_deleted`, and all values are null. After a restart, the first
-write reads the partitions of the last write from the table, but only from rows of the same date.
+partition. The `unknown_reason` of an end row is `offset_deleted`, and all values are null. To find deleted offsets
+after a restart, the first write reads the earlier partitions from the table, but only from rows of the same date.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ _WRITTEN_WHEN_CHANGED = {GROUP_LAG: _LAG_NUMBERS, PARTITION_STATUS: ("status", "
 
 
 def _changed_rows(now: pa.Table, before: pa.Table, numbers: Sequence[str]) -> pa.Table:
-    """Return the rows of `now` that differ from `before`. For this comparison, -1 replaces null."""
+    """Return the rows of `now` that differ from `before`. Null counts as -1, because null does not equal null."""
 
     def comparable(rows: pa.Table) -> pa.Table:
         for name in numbers:

@@ -66,7 +66,7 @@ Versioned = tuple[int, bytes]
 
 
 class LogReader(Protocol):
-    """The requests to the brokers that the computation of lag needs."""
+    """The requests to the brokers that LagWatch needs to compute lag."""
 
     def sample(self, topics: Collection[str]) -> ClusterSample:
         """Take a sample of the metadata and the offsets of these topics."""
@@ -79,7 +79,7 @@ class LogReader(Protocol):
 
 
 class _Stored(msgspec.Struct, frozen=True):
-    """The stored samples. Each encoded field has its own format version."""
+    """The stored samples. The type of an encoded field is `Versioned`: its format version and its bytes."""
 
     ends: Versioned
     starts: Versioned
@@ -168,7 +168,7 @@ class LagWatch:
         self._files.write(STORED, msgspec.msgpack.encode(stored))
 
     def current_commits(self, monitor: MonitorView) -> CommittedOffsetsView:
-        """Return the last commits. Omit commits for topics to which the group no longer subscribes."""
+        """Return the last commits, except commits for topics to which the group no longer subscribes."""
         view = self._committed_offsets.view()
         left = is_unsubscribed(view.commits, self._topics_by_group(monitor))
         return view.select(~left.to_numpy(zero_copy_only=False))
@@ -178,7 +178,7 @@ class LagWatch:
         return self._clock.take_sample(self._brokers.sample(topics))
 
     def evaluate(self, view: CommittedOffsetsView, before: MonitorView, sample: ClusterSample) -> LagEvaluation:
-        """Compute the lag of the commits in `view`. `view` and `before` have the same age, and `sample` is newer."""
+        """Compute the lag of the commits in `view`. `sample` is newer than `view` and `before`."""
         fell_back = self._ends.add(sample.end_offsets, sample.sampled_at_ms)
         self._next_offsets.forget_topics(topic for topic, _ in fell_back)
         for topic, partition in fell_back:
@@ -204,7 +204,7 @@ class LagWatch:
         return replace(evaluated, topic_loads=topic_loads(self._ends, sample))
 
     def _consume_rates(self, view: CommittedOffsetsView, sampled_at_ms: int, read_up_to_ms: Int64Array) -> Float64Array:
-        """Return the consume rate per commit. After a change of `numbering`, all rates are unknown for a minute."""
+        """Return the consume rate for each row of `view`. If `numbering` changes, rates are unknown for a minute."""
         if self._commit_points[0] != view.numbering:
             self._commit_points = (view.numbering, CommitPoints())
         points, commits = self._commit_points[1], view.commits
@@ -228,7 +228,7 @@ class LagWatch:
     def _count_from_next_offsets(
         self, view: CommittedOffsetsView, report: LagReport, end_offsets: Mapping[TopicPartition, int]
     ) -> LagReport:
-        """If the next record of a group is known from a fetch, count the lag of the group from this record."""
+        """If a fetch has shown the next record that a group reads in a partition, count the lag from this record."""
         if self._unmoved[0] != view.numbering:
             self._unmoved, self._suspects = (view.numbering, UnmovedCommits()), np.empty(0, dtype=np.int64)
         committed, now_ms = report.partitions["committed_offset"].to_numpy(), report.sampled_at_ms
@@ -243,7 +243,7 @@ class LagWatch:
         return self._next_offsets.apply(report, rows)
 
     def silence(self, lag: LagEvaluation) -> Silence:
-        """Return the detector of silent groups for this evaluation of lag."""
+        """Return `Silence`, which finds the silent groups in this evaluation of lag."""
         return Silence(lag, self._ends, self._limits)
 
     def produce_rates(self, sample: ClusterSample) -> Mapping[TopicPartition, float]:
@@ -262,7 +262,7 @@ class LagWatch:
 
 
 def _expiry_starts(report: LagReport, before: MonitorView) -> Starts:
-    """Return `Starts` of `expiry.py`. In the polling mode, the result is empty, because commit times are unknown."""
+    """Return `Starts` of `expiry.py`, which is empty in the polling mode, because commit times are unknown."""
     if before.health.source == ADMIN_API_SOURCE:
         return {}
     group_ids = pc.unique(report.partitions["group_id"]).to_pylist()

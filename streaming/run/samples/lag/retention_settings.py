@@ -1,4 +1,4 @@
-"""Keep the retention settings of the brokers and of the topics with lag. Settings change rarely, so requests are rare.
+"""Keep the retention settings of the brokers and of the topics with lag. Settings rarely change, so requests are rare.
 
 1. A known setting is requested again after KNOWN_FOR_MS. An unknown setting is requested again after RETRY_AFTER_MS.
 2. The monitor requests only the settings of topics with lag, at most TOPICS_PER_SAMPLE topics per sample. Topics

@@ -1,6 +1,6 @@
 """Measure how the members of each group share lag and throughput, at the interval of the lag tables.
 
-Only evaluated assignments are measured. The partitions of an assignment are grouped by member only once. A group is
+Only evaluated assignments are measured. For each assignment, the partitions are grouped by member only once. A group is
 measured again only if the lag or the produce rate of its partitions changed. After the first measurement of an
 assignment, a row is written for each share. Later, a row is written for a share only if its score or its reason changed
 enough (`has_changed`).
@@ -90,7 +90,7 @@ class WorkWatch:
 
 
 class _Rows:
-    """New table rows. Chunks of rows are converted to Arrow early, because Python rows need ten times the memory."""
+    """New table rows. They are converted to Arrow in chunks, because Python rows need ten times the memory."""
 
     def __init__(self) -> None:
         self._tables: list[pa.Table] = []
@@ -119,9 +119,9 @@ def current_evaluation(record: GroupState) -> Evaluation | None:
 
 
 def _measured_group(known: _MeasuredGroup | None, snapshot: GroupSnapshot, position: Position) -> _MeasuredGroup:
-    """If the snapshot is the same, return the known entry. Otherwise, return a new entry.
+    """Return the known entry if it has the same snapshot. Otherwise, return a new entry.
 
-    If only the snapshot is new and the evaluation is not, copy `written` to the new entry.
+    If the new snapshot has the same evaluation as the known entry, the new entry also has the same `written`.
     """
     if known is not None and known.snapshot is snapshot:
         return known
@@ -131,7 +131,7 @@ def _measured_group(known: _MeasuredGroup | None, snapshot: GroupSnapshot, posit
 
 
 def _measure_changed(measured: _MeasuredGroup, measure: str, weights: Weights) -> Iterator[Imbalance]:
-    """Measure LAG or THROUGHPUT again if its amounts changed. Yield the shares that need a new row in the table."""
+    """Measure LAG or THROUGHPUT again if its value changed for a partition. Yield the shares that need a new row."""
     amounts = measured.division.amounts(weights)
     if measured.amounts.get(measure) == amounts:
         return
@@ -146,7 +146,7 @@ def _measure_changed(measured: _MeasuredGroup, measure: str, weights: Weights) -
 
 
 def has_changed(written: tuple[float | None, str] | None, now: Imbalance) -> bool:
-    """Return True if a share needs a new row.
+    """Return True if a share changed enough for a new row.
 
     `written` contains the score and the reason of the last written row, or is None if no row was written.
 
