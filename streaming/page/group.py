@@ -3,8 +3,8 @@
 1. If an open transaction blocks the group, the lag of the group is unknown, and the page lists no partitions.
 2. Partitions with unknown lag come first. The other partitions follow, the largest lag first. The page shows 50
    partitions at a time.
-3. If a partition has an owner but no committed offset, its lag is unknown. The page shows only its topic and its
-   number.
+3. If a partition has an owner but no committed offset, its lag is unknown. The page shows only the topic and the number
+   of such a partition.
 """
 
 from __future__ import annotations
