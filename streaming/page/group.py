@@ -30,7 +30,8 @@ class PartitionLag:
     """One partition with a committed offset, at the last sample. None means unknown.
 
     If the lag is unknown, `unknown_reason` is set. `owner` is the name of the member that owns the partition. If the
-    partition has no owner, all `owner` fields are None. If the owner is unknown, `is_owner_known` is also False.
+    partition has no owner, or if the owner is unknown, all `owner` fields are None. If the owner is unknown,
+    `is_owner_known` is False.
     """
 
     topic: str

@@ -22,7 +22,7 @@ class RebalanceLine:
 
 @dataclass(frozen=True, slots=True)
 class LastRebalances:
-    """The last rebalances, the newest first. If the rebalances cannot be read, `error` is the reason."""
+    """The last rebalances, the newest first. If the rebalances cannot be read, `error` contains the reason."""
 
     lines: tuple[RebalanceLine, ...] = ()
     error: str | None = None

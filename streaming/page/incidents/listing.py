@@ -58,7 +58,7 @@ class KnownIncident(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoredIncidents:
-    """Incidents from the table. If the table cannot be read, `error` is the reason."""
+    """Incidents from the table. If the table cannot be read, `error` contains the reason."""
 
     entries: tuple[IncidentEntry, ...] = ()
     error: str | None = None
@@ -78,7 +78,7 @@ class IncidentTable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class IncidentListing:
-    """The selected incidents in the order of rule 3. If a table cannot be read, `error` is the reason.
+    """The selected incidents in the order of rule 3. If a table cannot be read, `error` contains the reason.
 
     `entries` has at most MAX_LISTED incidents. `total` and `open_count` count all selected incidents.
     `possibly_open_count` counts the incidents that are possibly still open (rule 4).

@@ -108,7 +108,7 @@ class _LagHistory(NamedTuple):
 
 
 class _Reading:
-    """One read of all tables. `_unreadable` contains the unreadable tables. `_errors` contains other errors."""
+    """One read of all tables. `_unreadable` contains the names of unreadable tables, and `_errors` other errors."""
 
     def __init__(self, tables: GroupTables, span: str, window: Window) -> None:
         self._tables = tables

@@ -131,7 +131,7 @@ class _SampleInputs(NamedTuple):
     only: AbstractSet[str] | None
 
     def is_same(self, other: _SampleInputs) -> bool:
-        """Return True if the lag, the sample and the selected groups have not changed."""
+        """Return True if the lag, the sample and the selected groups are the same as in `other`."""
         return self.lag is other.lag and self.sample is other.sample and self.only == other.only
 
 
