@@ -63,7 +63,7 @@ class AnswerPlaces(Generic[C]):
             self._assign()
 
     def mark_slow(self, client: C) -> None:
-        """Record that a client reads its response slowly. Then a different request can take its place (rule 3)."""
+        """Record that a client reads its response slowly. Then a request can take the client's place (rule 3)."""
         if client in self._holders:
             self._holders[client] = True
             self._assign()
@@ -86,7 +86,7 @@ class AnswerPlaces(Generic[C]):
         return min(candidates, key=lambda client: places[client.address], default=None)
 
     def _take_place_for(self, client: C) -> bool:
-        """Take the place of a slow client for this client (rule 3). Return False if this is not allowed."""
+        """Take the place of a slow client for this client (rule 3). Return False if there is no such client."""
         places = self._places_by_address()
         fewest = places[client.address] + 2
         slow = [one for one, is_slow in self._holders.items() if is_slow and places[one.address] >= fewest]

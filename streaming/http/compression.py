@@ -36,8 +36,8 @@ def _join_pieces(pieces: Iterable[Text]) -> Iterator[Text]:
 
     Each call of the compressor releases Python's global lock. If other threads are busy, each call waits for one switch
     interval before it gets the lock back. So a few calls with large pieces are faster than many calls with small
-    pieces. But one piece with the whole response would need up to 100 MB of additional memory. Pieces of a few MB reuse
-    memory.
+    pieces. But a single piece with the whole response would need up to 100 MB of additional memory. If a piece has only
+    a few MB, the next piece can use the same memory again.
     """
     pending: list[Text] = []
     pending_bytes = 0

@@ -125,7 +125,7 @@ class _Handler(WSGIRequestHandler):
 
 
 def plain_answer(status: str, *headers: tuple[str, str]) -> bytes:
-    """Return a complete response. Its body is the text `status`."""
+    """Return a complete response with the text `status` as its body."""
     body = f"{status}\n"
     given = [("Content-Type", _TEXT), ("Content-Length", str(len(body))), *headers]
     lines = [f"{name}: {value}\r\n" for name, value in [*given, *_missing_headers(given)]]

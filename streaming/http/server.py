@@ -253,8 +253,8 @@ async def _read_head(reader: asyncio.StreamReader) -> bytes:
 async def _send(client: _Client, pieces: list[bytes]) -> None:
     """Send a response (rule 2).
 
-    When this function returns, the operating system can still have unsent bytes. Each piece is so small that even a
-    slow client can read it within SILENCE_SECONDS.
+    When this function returns, the operating system has possibly not sent all bytes yet. Each piece is so small that
+    even a slow client can read it within SILENCE_SECONDS.
     """
     writer = client.writer
     if writer is None:

@@ -1,6 +1,6 @@
 """Serves the pages and the JSON API as a WSGI application.
 
-1. `/` lists groups. `finding.search` defines the parameters that filter and sort this list. `?limit=` sets the maximum
+1. `/` lists groups. `finding.search` defines the parameters that filter and sort the groups. `?limit=` sets the maximum
    number of rows. `/groups/<id>` shows one group, and `?span=` sets the length of its timeline. `/api/v1/groups` and
    `/api/v1/groups/<id>` return groups as JSON. The modules in `routes` answer all other addresses. `?cluster=` selects
    one of several clusters (`clusters`). If `?cluster=` is missing and several clusters have the group, the status is

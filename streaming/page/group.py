@@ -3,8 +3,8 @@
 1. If an open transaction blocks the group, the lag of the group is unknown, and the page lists no partitions.
 2. Partitions with unknown lag come first. The other partitions follow, the largest lag first. The page shows 50
    partitions at a time.
-3. If a partition has an owner but no committed offset, its lag is unknown. The page shows only its topic and its
-   number.
+3. If a partition has an owner but no committed offset, its lag is unknown. The page shows only the topic and the number
+   of such a partition.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ class PartitionLag:
     """One partition with a committed offset, at the last sample. None means unknown.
 
     If the lag is unknown, `unknown_reason` is set. `owner` is the name of the member that owns the partition. If the
-    partition has no owner, all `owner` fields are None. If the owner is unknown, `is_owner_known` is also False.
+    partition has no owner, or if the owner is unknown, all `owner` fields are None. If the owner is unknown,
+    `is_owner_known` is False.
     """
 
     topic: str

@@ -7,7 +7,7 @@
    first.
 3. `level` is 0 for a cell without partitions. All other cells have a level from 1 to 5, in proportion to the partition
    count of the cell. The cell with the most partitions has level 5.
-4. The page shows at most `MAX_MEMBERS` members and `MAX_TOPICS` topics, and counts the others.
+4. The page shows at most `MAX_MEMBERS` members and `MAX_TOPICS` topics, and the number of all other members and topics.
 5. A member has a cell for each topic that it subscribes to or has partitions of. A member whose partitions are unknown
    has no cells.
 """

@@ -10,7 +10,7 @@ class RebalanceLine:
     """One rebalance, or one other change of a group's members (for example `became_empty`).
 
     `text` describes the change in a sentence. Member names in `text` are not escaped. `recommitted_records` is None if
-    the number is unknown. For example, it is unknown until the commit gap ends.
+    the number is unknown, for example until the commit gap ends.
     """
 
     timestamp_ms: int
@@ -22,7 +22,7 @@ class RebalanceLine:
 
 @dataclass(frozen=True, slots=True)
 class LastRebalances:
-    """The last rebalances, the newest first. If the rebalances cannot be read, `error` is the reason."""
+    """The last rebalances, the newest first. If the rebalances cannot be read, `error` contains the reason."""
 
     lines: tuple[RebalanceLine, ...] = ()
     error: str | None = None
@@ -33,7 +33,7 @@ class PastRebalance:
     """One row of the table `rebalances`. `text` describes the row in a sentence.
 
     `previous_generation_id` and `previous_timestamp_ms` are the generation and the time of the previous row. Both are
-    None if there is no previous row. A row about the deletion of the group does not count as previous row.
+    None if there is no previous row, or if the previous row is about the deletion of the group.
     """
 
     timestamp_ms: int

@@ -40,7 +40,10 @@ class Overview:
 
     @cached_property
     def choices(self) -> Choices:
-        """The values of each filter, and the number of groups with each value. The page shows them as choices."""
+        """The values of each filter, and the number of groups with each value.
+
+        The page shows these values as choices.
+        """
         return count_values(one.group for one in self.groups)
 
     def find(self, search: Search) -> Sequence[OverviewEntry]:

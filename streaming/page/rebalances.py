@@ -69,7 +69,7 @@ class RebalanceReader:
         return stored_rows(self.root, table, dates, group_id=group_id, cluster=self._cluster)
 
     def _gaps(self, dates: Collection[date], group_id: str) -> Sequence[Row]:
-        """Return the rows of `commit_gaps`. Old versions of the monitor do not create this table."""
+        """Return the rows of `commit_gaps`, or no rows if an old version of the monitor did not create this table."""
         try:
             return self._rows(COMMIT_GAPS, dates, group_id)
         except NoTableError:

@@ -24,7 +24,7 @@ LONG_GAP_SECONDS = 60
 
 @dataclass(frozen=True, slots=True)
 class WorkShare:
-    """The distribution of one kind of work over members or hosts. None means unknown.
+    """The distribution of one kind of work (`measure`) over members or hosts (`scope`). None means unknown.
 
     The unit of `total`, `largest` and `smallest` is partitions, records (for lag) or records per second (for
     throughput). `busiest` is the member or host with the largest amount. `score` is 100 if no valid assignment is
@@ -57,7 +57,7 @@ class CommitGaps:
 
 
 def work_shares(group: GroupReport) -> tuple[WorkShare, ...]:
-    """Return one work share for each measure and scope. The result is empty if the monitor evaluated no assignment."""
+    """Return one entry for each `measure` and `scope`. The result is empty if the monitor evaluated no assignment."""
     names = {member_id: member.name for member_id, member in group.members.by_id.items()}
     return tuple(_work_share(one, names) for one in group.fairness.work)
 

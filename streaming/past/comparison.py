@@ -1,12 +1,13 @@
 """Compare two generations of a group: the changes of its members, and the partitions that each member lost or gained.
 
-1. `before` is the earlier row, and `after` is the later row. There can be other generations between these rows.
+1. `before` is the earlier row of `group_generations`, and `after` is the later row. There can be other generations
+   between these rows.
 2. The changes of members and the moves follow the rules of a rebalance (`evaluation/rebalances/rebalances.py`, rules 4
    and 7). A member that left and joined again between the two generations has no change.
 3. The number of moves is known only for consumer groups (classic or KIP-848), because each of their partitions has one
    owner. The number is unknown if information is missing in one of the two rows (`not_known`).
-4. If a partition has no owner in `before` or in `after`, the partition does not count as moved. The partition counts as
-   gained by the owner in `after`, or as lost by the owner in `before`.
+4. A partition that has no owner in `before` does not count as moved, but as gained by its owner in `after`. A partition
+   that has no owner in `after` does not count as moved, but as lost by its owner in `before`.
 """
 
 from __future__ import annotations

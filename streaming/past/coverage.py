@@ -2,9 +2,10 @@
 
 1. The tables do not cover a moment before the first row of the cluster, because they contain no groups of that time.
 2. The tables do not cover a moment in the future.
-3. The tables cover a moment after the last row. While the monitor runs, each change of members and verdicts has a row,
-   so nothing changed after the last row. But if the monitor does not run, changes have no rows. So each output shows
-   the time of the last row. Values from measurements can be unknown at such a moment (`silence.py`, rule 3).
+3. The tables cover a moment after the last row. If the monitor ran at this moment, nothing changed after the last row,
+   because each change of members and verdicts has a row. But if the monitor did not run, changes have no rows. So each
+   output shows the time of the last row. Values from measurements can be unknown at such a moment (`silence.py`, rule
+   3).
 """
 
 from __future__ import annotations

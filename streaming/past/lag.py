@@ -3,13 +3,14 @@
 1. The monitor writes a row only if a value of the row changed. So while the monitor measures, a row is valid until the
    next row of the partition. If the last measurement is too old (`silence.py`), the lag is unknown for the reason
    `not_measured`. Then only the topic, the partition and the time of the last row are known.
-2. The first write of each UTC date contains all partitions (`run/samples/lag/lag_tables.py`). So the rows of one date
-   are sufficient. Usually, this is the date of the moment. If the cluster has no row between midnight and the moment,
-   it is the previous date. The result does not contain a partition without a row on this date. Its offset was deleted,
-   or the monitor did not run. The result also does not contain a partition whose last row is an end row
-   (`offset_deleted`), because it has no committed offset.
-3. While the committed offset does not change, the age of the next record grows by one second per second. So if the
-   partition has a lag, the result is the `lag_seconds` of the row plus the time since the row.
+2. The first write of each UTC date contains all partitions (`run/samples/lag/lag_tables.py`). So the reader reads only
+   the rows on the date of the moment. If the cluster has no row between midnight and the moment, the reader reads only
+   the rows on the previous date. If a partition has no row on the date that the reader reads, the offset of the
+   partition was deleted, or the monitor did not run. The result does not contain such a partition. The result also does
+   not contain a partition whose last row is an end row (`offset_deleted`), because it has no committed offset.
+3. `lag_seconds` is the age of the oldest record that the group has not committed. While the committed offset does not
+   change, this age grows by one second per second. So if the partition has a lag, the result is the `lag_seconds` of
+   the row plus the time since the row.
 4. The time of the last commit, the rates, and the time until records are lost are unknown. Each of these values can
    change without a new row.
 5. A partition without a row in `partition_status` has an unknown status.
@@ -119,7 +120,7 @@ def _unmeasured_partition(row: Row) -> PastPartition:
 
 
 def _grown(row: Row, elapsed_seconds: float) -> float | None:
-    """Return the age of the next record at the moment (rule 3)."""
+    """Return `lag_seconds` at the moment (rule 3)."""
     seconds: float | None = row["lag_seconds"]
     return seconds + elapsed_seconds if seconds is not None and row["lag"] else seconds
 

@@ -22,7 +22,7 @@ _NUMBER = re.compile(r"\d{1,15}")
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """The number of a generation or epoch. Selects its last row that is not about a deletion."""
+    """The number of a generation or epoch. It selects the last row of the generation that is not about a deletion."""
 
     generation_id: int
 

@@ -1,8 +1,8 @@
 """Reads the state of groups at a past moment from the tables.
 
 1. Each value comes from the last record at or before the moment. If several records have the same time, the record with
-   the highest position in `__consumer_offsets` is the last one. No table contains the rows of a record twice. Even a
-   new checkpoint stores which records already have rows (`run/query/prepare.py`).
+   the highest position in `__consumer_offsets` is the last one. No table contains the rows of a record twice, because
+   the monitor knows which records already have rows, even after a start with a new checkpoint (`run/query/prepare.py`).
 2. The list of groups does not contain a group that ended before the moment. The report of a group that ended has the
    state Dead or Gone.
 3. The maintenance deletes old rows, even the last row of a group. So if a group has no row, nothing is known about the
@@ -10,9 +10,9 @@
 4. The verdict and the distribution of partitions in a report belong to the generation of the report. If this generation
    has no verdict, the verdict is unknown. A classic group with the source admin-api has no generation id. For such a
    group, the verdict and the distribution belong to the same record as the report.
-5. No row contains a name with a lone surrogate.
-6. Conditions, causes of lag and incidents are unknown at a moment without measurements (`silence.py`). They possibly
-   ended while the monitor did not run.
+5. No row contains a name with a lone surrogate, so the reader does not search for such a name.
+6. Conditions, causes of lag and incidents are unknown at a moment without measurements (`silence.py`). For example, a
+   condition possibly ended while the monitor did not run.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ class PastReader:
         return Measurement(None if last is None else timestamp_ms(last), is_recent)
 
     def _findings(self, group_id: str, at_ms: int) -> Findings:
-        """Return the conditions, the cause of lag and the incident of a group that were active in the last rows."""
+        """Return the conditions, the cause of lag and the incident that are active in the last rows of a group."""
         until = utc(at_ms)
         conditions = self._active(GROUP_CONDITIONS, ("group_id", "condition"), until, group_id)
         causes = self._active(LAG_CAUSES, _GROUP, until, group_id)

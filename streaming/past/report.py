@@ -121,7 +121,7 @@ def past_reports(  # noqa: PLR0913 - one argument for each table
 ) -> Sequence[GroupReport]:
     """Return the reports of all groups that have not ended. The reports contain no members.
 
-    Each argument contains at most one row or value per group. Only `conditions` can contain several rows per group.
+    `conditions` can contain several rows per group. All other arguments contain at most one row or value per group.
     """
     last = {row["group_id"]: row for row in generations}
     counts = {row["group_id"]: row["members"] for row in rebalances}

@@ -6,7 +6,8 @@
 2. The longest allowed period without a row is three times the median time between two measurements, but at least
    `MIN_SILENCE_MS`.
 3. Lag, status, conditions, causes of lag and incidents come from measurements. So they are unknown at a moment without
-   measurements. Members and verdicts come from records. After a restart, the monitor reads the records that it missed.
+   measurements. Members and verdicts are known, because they come from records: after a restart, the monitor reads the
+   records that it missed.
 """
 
 from __future__ import annotations

@@ -32,10 +32,10 @@ class Lines(Protocol):
     """The lines of several metrics."""
 
     def count_series(self) -> int:
-        """Return the number of series without a limit."""
+        """Return the number of series before the limit drops series."""
 
     def count_by_group(self) -> Iterator[SeriesCounts]:
-        """Return the number of series of each group and of topics, without a limit."""
+        """Return the number of series of each group and of topics, before the limit drops series."""
 
     def text(self, limit: SeriesLimit) -> Mapping[str, Text]:
         """Return the lines of the series that the limit does not drop, by metric name."""
@@ -49,7 +49,7 @@ class SampleLines:
     writers: Mapping[str, Writer]
 
     def count_series(self) -> int:
-        """Return the number of series without a limit."""
+        """Return the number of series before the limit drops series."""
         return sum(len(samples) for _, samples in self.families)
 
     def count_by_group(self) -> Iterator[SeriesCounts]:
@@ -69,7 +69,7 @@ class SampleLines:
 
 
 def requested_series(own: int, lines: Sequence[Lines]) -> tuple[Sequence[str], RequestedSeries]:
-    """Return the sorted ids of all groups that have series, and the number of all series without a limit.
+    """Return the sorted ids of all groups that have series, and the number of series before the limit drops series.
 
     `own` is the number of series that describe the monitor itself.
     """

@@ -73,11 +73,11 @@ class GroupLines:
     groups: Mapping[str, _CachedText]
 
     def count_series(self) -> int:
-        """Return the number of series without a limit."""
+        """Return the number of series before the limit drops series."""
         return sum(cached.series for cached in self.groups.values())
 
     def count_by_group(self) -> Iterator[SeriesCounts]:
-        """Return the number of series of each group, without a limit."""
+        """Return the number of series of each group, before the limit drops series."""
         series = np.array([cached.series for cached in self.groups.values()], dtype=np.int64)
         yield SeriesCounts(self.granularity, list(self.groups), series)
 

@@ -1,7 +1,7 @@
 """Selects the metrics, groups and topics that `/metrics` contains, as the settings define.
 
-1. `/metrics` contains a metric for every group if the granularity of the metric is not finer than `granularity`.
-   Metrics with the names of other exporters do not depend on `granularity`.
+1. `/metrics` contains a metric for every group if the granularity of the metric is `granularity` or coarser. Metrics
+   with the names of other exporters do not depend on `granularity`.
 2. For the K worst groups (`top_k`), `/metrics` also contains all metrics down to the granularity `partition`.
 3. `include` selects a metric for every group. `exclude` removes a metric.
 4. By default, a healthy group has at most 15 series, and one more series for each of its topics. A rebalance in

@@ -109,7 +109,7 @@ class _ScrapeView:
         return sum(text.count(b"\n") for text in self.own.values()) + 1
 
     def count_series(self) -> int:
-        """Return the number of series without a limit."""
+        """Return the number of series before the limit drops series."""
         return self.count_own_series() + sum(lines.count_series() for lines in self.lines)
 
 

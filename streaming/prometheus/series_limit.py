@@ -5,8 +5,8 @@
    complete. The finest shown granularity of a group is the finest granularity that the limit does not drop.
 2. If there are more series than `max_series`, the limit first drops series of the finest granularity, group by group.
    The limit starts with the group that has the least trouble, and ends with the worst group. Then the limit drops
-   series of the next coarser granularity in the same order, and finally of the granularity `group`. So if `/metrics`
-   contains series of a granularity, `/metrics` contains all series of the coarser granularities, for all groups.
+   series of the next coarser granularity in the same order, and finally of the granularity `group`. So `/metrics`
+   contains series of a granularity only if `/metrics` contains all series of the coarser granularities.
 3. Topic series without a group count as one additional group, which ranks as the group with the least trouble.
 4. The limit never drops the series that describe the monitor itself, but they count towards `max_series`. The limit
    also never drops the standard metrics of the process (`process_metrics`). These series (about 15) do not count
@@ -47,7 +47,7 @@ Levels = npt.NDArray[np.int8]
 
 @dataclass(frozen=True, slots=True)
 class RequestedSeries:
-    """The number of series without a limit.
+    """The number of series before the limit drops series.
 
     `own` is the number of series that describe the monitor itself. `topics` contains the number of topic series by
     granularity. `groups` contains the number of group series by group and granularity.
@@ -141,7 +141,7 @@ def largest_share(requested: Sequence[int], max_series: int) -> int:
 def decide_limit(
     requested: RequestedSeries, max_series: int, worst_first: Callable[[], Sequence[int]], last: LimitEdge | None = None
 ) -> LimitDecision:
-    """Apply rules 1 to 3 and 7.
+    """Decide which series the limit drops (rules 1 to 3 and 7).
 
     `worst_first` returns the row numbers of `requested.groups`, sorted from the worst group to the best. The function
     calls `worst_first` only if there are possibly too many series.

@@ -36,7 +36,7 @@ class MemberOnHost:
 class HostDetail:
     """All members on a host. The members of the worst group come first.
 
-    `partitions` and `lag` are sums. A sum is None if the value of at least one member is unknown.
+    `partitions` and `lag` are sums over these members. A sum is None if the value of at least one member is unknown.
     """
 
     host: str

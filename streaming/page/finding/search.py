@@ -1,7 +1,7 @@
 """Selects and sorts groups by the query parameters of a request.
 
 1. `q` selects the groups whose id contains the value. `topic` selects the groups with a topic whose name contains the
-   value. `host` does the same for client hosts. The comparison ignores case.
+   value. `host` selects the groups with a client host whose name contains the value. The comparison ignores case.
 2. `trouble`, `state`, `strategy` and `team` select the groups that have exactly the given value.
 3. A group must match all given parameters. An empty parameter matches every group.
 4. `sort` is a key of SORTS. Names are sorted alphabetically, and numbers from the largest to the smallest. A group with
@@ -62,7 +62,7 @@ def values_of(group: GroupReport, name: str) -> Iterable[str]:
 
 
 def found_names(group: GroupReport, kind: str, text: str) -> list[str]:
-    """Return the topics or the client hosts (`kind`) of a group, sorted. Names that contain the text come first."""
+    """Return the topics or the client hosts (`kind`) of a group, sorted. Names that contain `text` come first."""
     folded = text.casefold()
     return sorted(values_of(group, kind), key=lambda name: (folded not in name.casefold(), name))
 

@@ -2,11 +2,11 @@
 
 1. A group reads a topic if a member subscribes to the topic or owns a partition of the topic. The group also reads the
    topic if it has committed offsets for the topic (`GroupReport.topics`).
-2. The partition count comes from the last sample. If the last sample is stale, the page shows only the partitions that
-   have an owner. Then all values from samples are unknown.
+2. The partition count comes from the last sample. If the last sample is stale, all values from samples are unknown, and
+   the page shows only the partitions that have an owner.
 3. The monitor measures the produce rate of a partition only if a group has committed offsets for the partition. If an
-   open transaction blocks all these groups, the rate is unknown. The load of the topic and its hottest partition come
-   from `evaluation.lag.topic_loads`.
+   open transaction blocks each group that has such offsets, the rate is unknown. The load of the topic and its hottest
+   partition come from `evaluation.lag.topic_loads`.
 4. If an open transaction blocks a group, the owners and the lag of this group are unknown.
 """
 
@@ -75,7 +75,7 @@ class TopicDetail:
 
 
 def topic_detail(watched: WatchedCluster, topic: str) -> TopicDetail | None:
-    """Return the details of a topic. Return None if no group reads the topic and no fresh sample contains it."""
+    """Return the details of a topic. Return None if no group reads the topic and no fresh sample contains the topic."""
     sample = watched.view.sample if watched.is_fresh else None
     lag = watched.lag
     reports = sorted((one for one in watched.reports.values() if topic in one.topics), key=lambda one: one.place)

@@ -9,7 +9,7 @@ from streaming.page.incidents.listing import IncidentEntry, IncidentListing
 
 
 def incidents_json(listing: IncidentListing) -> dict[str, Any]:
-    """Return the fields of a list of incidents."""
+    """Return the part of the JSON document that describes a list of incidents."""
     return {
         "total_incidents": listing.total,
         "incidents": [_summary(one) for one in listing.entries],
@@ -18,12 +18,15 @@ def incidents_json(listing: IncidentListing) -> dict[str, Any]:
 
 
 def incident_json(entry: IncidentEntry) -> dict[str, Any]:
-    """Return the fields of one incident."""
+    """Return the part of the JSON document that describes one incident, with its evidence."""
     return {**_summary(entry), "evidence": [asdict(one) for one in entry.incident.evidence]}
 
 
 def _active_groups(entry: IncidentEntry) -> list[str] | None:
-    """Return the groups that the incident affects now. The result is empty for a merged incident."""
+    """Return the groups that the incident affects now, or None if they are unknown.
+
+    The result is empty if the incident has ended or has merged into a different incident.
+    """
     if not entry.is_current:
         return None
     return list(entry.incident.active_groups) if entry.incident.is_open else []

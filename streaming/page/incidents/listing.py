@@ -7,9 +7,9 @@
    id of an incident.
 3. Open incidents come first, sorted by their number of groups, the largest number first. Open incidents with equally
    many groups are sorted by start time, the newest first. Ended incidents follow, the newest first.
-4. If the cluster is not ready, the monitor does not know whether an open incident is still open. The same applies to an
-   open incident from the table. Such an incident is sorted like an open incident, and shows the values of the last
-   sample. Exception: with a fresh sample, the monitor always knows whether a coordinator is missing.
+4. If the cluster is not ready, the monitor does not know whether an open incident is still open. For an open incident
+   from the table, this is also unknown. The list sorts these incidents like open incidents, and shows their values at
+   the last sample. Exception: with a fresh sample, the monitor always knows whether a coordinator is missing.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class KnownIncident(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoredIncidents:
-    """Incidents from the table. If the table cannot be read, `error` is the reason."""
+    """Incidents from the table. If the table cannot be read, `error` contains the reason."""
 
     entries: tuple[IncidentEntry, ...] = ()
     error: str | None = None
@@ -78,7 +78,7 @@ class IncidentTable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class IncidentListing:
-    """The selected incidents in the order of rule 3. If a table cannot be read, `error` is the reason.
+    """The selected incidents in the order of rule 3. If a table cannot be read, `error` contains the reason.
 
     `entries` has at most MAX_LISTED incidents. `total` and `open_count` count all selected incidents.
     `possibly_open_count` counts the incidents that are possibly still open (rule 4).
@@ -110,7 +110,7 @@ class IncidentLag(NamedTuple):
 class FoundIncident(NamedTuple):
     """An incident and its cluster. `found` is None if the monitor did not find the incident.
 
-    `error` is set if a table could not be read. Then the incident is possibly in this table.
+    If `error` is set, a table could not be read, and this table possibly contains the incident.
     """
 
     found: tuple[WatchedCluster, IncidentEntry] | None = None

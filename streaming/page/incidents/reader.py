@@ -1,9 +1,10 @@
 """Reads incidents from the table.
 
-1. A list contains the incidents that changed in the last RECENT_DAYS days. The cause and the sentences of each incident
-   come from the table. The list does not read the evidence. A request for a single incident also finds older incidents,
-   as long as the table contains them.
-2. The reader caches the result for CACHE_SECONDS. Open incidents on the pages come from the monitor state instead.
+1. `recent` returns the incidents that changed in the last RECENT_DAYS days. It does not read the evidence: the table
+   also contains the cause and the sentences of each incident. `find` also finds older incidents, as long as the table
+   contains them.
+2. The reader caches results for CACHE_SECONDS. While the cluster is ready, pages take open incidents from the monitor
+   state.
 3. If the reader cannot read the table, the page shows the reason.
 """
 

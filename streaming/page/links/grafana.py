@@ -29,7 +29,7 @@ def group_dashboard_between(  # noqa: PLR0913, PLR0917 - the parts of an address
 ) -> str | None:
     """Return the address of a group's dashboard for a time range. If `to_ms` is None, the range ends now.
 
-    The range starts `margin_ms` earlier. If `to_ms` is not None, the range also ends `margin_ms` later.
+    The range starts `margin_ms` before `from_ms`. If `to_ms` is not None, the range ends `margin_ms` after `to_ms`.
 
     >>> group_dashboard_between("https://grafana", "eu", "a", 1_600_000, None, margin_ms=600_000)
     'https://grafana/d/rebalance-monitor-group?var-cluster=eu&var-group=a&from=1000000&to=now'

@@ -59,7 +59,7 @@ class CoveredCluster:
     """The times that the tables cover for one cluster.
 
     `refusal` is set if the tables do not cover the requested moments. `measurement` is the last measurement before the
-    moment. `measurement` is None if `refusal` is set. It is also None for a request without `?at=`.
+    moment of `?at=`. `measurement` is None if `refusal` is set, or if the request has no `?at=`.
     """
 
     cluster: str
@@ -90,7 +90,7 @@ def measurement_gap(measurement: Measurement) -> str | None:
 def last_findings(past: PastGroup) -> Sequence[str]:
     """Return sentences about the conditions and the cause of lag at the last measurement.
 
-    The result is empty if the last measurement before the moment is recent.
+    If this measurement is recent, the result is empty, because `past.findings` contains the findings at the moment.
     """
     last = past.last_findings or Findings()
     sentences = [
@@ -154,7 +154,10 @@ def past_members(group: GroupReport, lag: Mapping[TopicPartition, int | None]) -
 
 @dataclass(frozen=True, slots=True)
 class PastChange:
-    """The change of one member between two generations. `lost` and `gained` contain topics and ranges of partitions."""
+    """The change of one member between two generations.
+
+    `lost` and `gained` list each topic with its partition numbers as ranges.
+    """
 
     name: str
     member_id: str
@@ -183,5 +186,5 @@ def past_changes(changes: Iterable[MemberChange]) -> Sequence[PastChange]:
 
 
 def covered(clusters: Iterable[CoveredCluster]) -> Sequence[CoveredCluster]:
-    """Return the clusters whose tables cover the request."""
+    """Return the clusters whose tables cover the requested moments."""
     return [one for one in clusters if one.refusal is None]

@@ -3,9 +3,9 @@
 1. A request about the past has at least one of the parameters `at`, `from` and `to`. The paths are the same as for the
    present.
 2. The status is 400 if the monitor cannot parse a parameter, or if the parameter is not allowed for this address
-   (`past.parameters`). The status is also 400 for a filter or a sort key in `WITHOUT_PAST`. The status is 404 if the
-   tables do not cover the moment or do not contain the group. The status is 503 if a table cannot be read. Each
-   response shows the first and the last moment that the tables cover.
+   (`past.parameters`). The status is also 400 if the request filters or sorts the list by a name in `WITHOUT_PAST`. The
+   status is 404 if the tables do not cover the moment or do not contain the group. The status is 503 if a table cannot
+   be read. Each response shows the first and the last moment that the tables cover.
 3. The response needs only the tables. So this module also answers while the monitor is catching up.
 4. Only one request at a time reads the tables, because a list of all groups reads much data. `MAX_WAITING_READS` more
    requests wait. If more requests arrive, they receive the status 503. Clients can repeat a request after

@@ -16,7 +16,10 @@ from streaming.page.watched import CATCHING_UP, WatchedCluster
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A kind of page: topic or client host. `parts` are the fields of the detail whose lists are divided into pages."""
+    """A kind of page: topic or client host.
+
+    `parts` are the names of the long lists in the detail. The response shows only one part of each list (`page_of`).
+    """
 
     kind: str
     address: Callable[[str], str]

@@ -2,7 +2,7 @@
 
 1. The values of the present come from the view of the monitor. The values of the past come from the tables.
 2. The limit of the lag (`max_lag_seconds`) comes from the present settings, even if the window ends in the past. If the
-   group does not exist now, the limit is unknown, and the timeline shows no times above the limit.
+   group does not exist now, the limit is unknown, and the timeline shows no periods with a lag above the limit.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ class GroupAtEnd(NamedTuple):
     """What is known about a group at the end of the window. None means unknown.
 
     `last_record_ms` is the time of the group's last record. `rebalances_ms` are the times of the group's last
-    rebalances. `sampled_ms` is the time of the last sample, if the cluster is ready now.
+    rebalances. `sampled_ms` is the time of the last sample, or None if the cluster is not ready or the window ends in
+    the past.
     """
 
     report: GroupReport

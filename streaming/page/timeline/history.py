@@ -4,16 +4,16 @@
    counts rebalances and other changes (for example `became_empty`) separately. An upgrade or a downgrade of the
    protocol also writes a tombstone. The mark does not count this tombstone.
 2. **Commit gaps.** A gap starts at `last_commit_time`. If no commit followed the rebalance, the duration is unknown,
-   and the picture shows only the time before the rebalance. All other gaps with an unknown start or duration are not in
-   the picture: `Gaps.unknown` counts them. If two gaps overlap, touch or share a column, the picture shows one span.
+   and the picture shows only the part of the gap before the rebalance. The picture does not show other gaps with an
+   unknown start or duration: `Gaps.unknown` counts these gaps. If two gaps overlap, touch or share a column, the
+   picture shows one span.
 3. **Conditions.** A row about the end of a condition also contains the start time. A condition in the report of the
    group lasts until the end of the window. For any other condition without a row about its end, the end is unknown.
    Then the bar ends at the last measurement (rule 4).
 4. **Proof of measurements.** Each row of `group_lag` proves that the monitor measured the cluster at this time.
-   `streaming/past/silence.py` computes the longest allowed period without a row from the measurements in the window and
-   in the look-back. The picture marks a longer period as a time without measurements. Rebalances, members and commit
-   gaps come from records. After a restart, the monitor reads the records that it missed. So these parts of the picture
-   are complete.
+   `streaming/past/silence.py` computes the longest allowed period without a row. The picture marks a longer period as a
+   time without measurements. Rebalances, members and commit gaps come from records. After a restart, the monitor reads
+   the records that it missed. So these parts of the picture are complete.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class Generation(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """A period in which the members of one row had the same number of partitions all the time. None means unknown."""
+    """A period in which the number of partitions in one row does not change. None means unknown."""
 
     from_ms: int
     to_ms: int
@@ -264,7 +264,10 @@ def condition_bars(
 
 
 def silences(measured_ms: Sequence[int], window: Window) -> tuple[Span, ...]:
-    """Return the periods without measurements (rule 4). `measured_ms` is sorted and can contain earlier times."""
+    """Return the periods without measurements (rule 4).
+
+    `measured_ms` is sorted and can contain times before the window.
+    """
     limit_ms = silence_limit_ms(measured_ms)
     before = measured_ms[0] if measured_ms and measured_ms[0] < window.from_ms else window.from_ms - limit_ms
     edges = [before, *measured_ms, window.to_ms]

@@ -27,9 +27,9 @@ class LagPartitions(NamedTuple):
 
     `with_rows` contains the partitions with a row in the window, and `last_ms` contains the times of their last rows.
     `earlier` and `earlier_ages` come from the last row of each partition in the look-back. `earlier` contains the lag.
-    `earlier_ages` contains the time of the row and the age of the next record in seconds. The age is NaN if no record
-    waits, or if the age is unknown. `ended_before` contains the partitions whose last row in the look-back is an end
-    row. These partitions are not in `earlier`.
+    `earlier_ages` contains the time of the row and the age in seconds of the oldest record that the group has not
+    committed. The age is NaN if the partition has no lag, or if the age is unknown. `ended_before` contains the
+    partitions whose last row in the look-back is an end row. These partitions are not in `earlier`.
     """
 
     with_rows: Sequence[TopicPartition]
@@ -43,8 +43,8 @@ class LagRows(NamedTuple):
     """One piece of the rows in a window. `codes` are indices into `LagPartitions.with_rows`.
 
     `records` is the lag. If `is_known` is False, the lag is unknown, and `records` has no meaning. `is_end` is True for
-    an end row. `ages` contains the ages of the next records in seconds. An age is NaN if no record waits, or if the age
-    is unknown.
+    an end row. `ages` contains the age in seconds of the oldest record that the group has not committed. An age is NaN
+    if the partition has no lag, or if the age is unknown.
     """
 
     sampled_ms: NDArray[np.int64]

@@ -3,11 +3,12 @@
 The lag axis of the picture shows records, and the limit is in seconds. So the picture cannot show the limit as a line,
 and shows these periods instead.
 
-1. Each row contains the age of the next record of a partition. While the partition has a lag, this age grows by one
-   second per second until the next row. So each row also shows at which time the lag exceeds the limit. The period
-   above the limit ends at the next row of the partition.
+1. Each row contains the age of the oldest record of a partition that the group has not committed. While the partition
+   has a lag, this age grows by one second per second until the next row. So each row also shows at which time the lag
+   exceeds the limit. The period above the limit ends at the next row of the partition.
 2. The lag of the group is above the limit while the lag of at least one partition is above the limit.
-3. If the report of the group does not contain a partition, the partition counts only until its last row.
+3. If the report of the group does not contain a partition, the lag of the group includes this partition only until the
+   partition's last row.
 4. In periods without measurements, it is unknown whether the lag was above the limit.
 """
 
@@ -50,7 +51,7 @@ class LateTimes:
         self._put(*_columns(constant), np.full(len(constant), window.to_ms, dtype=np.int64))
 
     def add(self, rows: LagRows) -> None:
-        """Add the periods above the limit, except periods that start at the last row of a partition."""
+        """Add the periods above the limit that end at a row. `spans` adds the periods after the last rows."""
         changed = np.unique(rows.codes)
         codes = np.concatenate([changed, rows.codes])
         times = np.concatenate([self._times[changed], rows.sampled_ms])

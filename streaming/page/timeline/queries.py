@@ -81,8 +81,7 @@ class GroupTables:
     def generations(self, window: Window, earlier: Collection[date]) -> Sequence[Generation]:
         """Return the last generation of each column, and the last generation before the window.
 
-        The method searches for the generation before the window only on the dates of the window and on the dates
-        `earlier`.
+        To find the generation before the window, the method reads only the dates `earlier` and the dates of the window.
         """
         table, is_read = StoredTable(self._root, GROUP_GENERATIONS), self._where("record_time", window)
         columns = "record_time, offsets_topic_partition, offsets_topic_offset, state, members IS NULL AS is_unknown"
@@ -234,5 +233,8 @@ def _partition(row: Mapping[str, Any]) -> TopicPartition:
 
 
 def _age(row: Mapping[str, Any]) -> float:
-    """Return the age of the next record in seconds. Return NaN if no record waits, or if the age is unknown."""
+    """Return the age in seconds of the oldest record that the group has not committed.
+
+    Return NaN if the partition has no lag, or if the age is unknown.
+    """
     return float(row["lag_seconds"]) if row["lag"] and row["lag_seconds"] is not None else float("nan")

@@ -3,8 +3,8 @@
 1. Each table file contains rows of one date. The reader reads only the files of the window and of the look-back. For
    the members, the reader also reads the files of the newest rebalance before the window. If the group has no record in
    the window, the members did not change. Then the reader reads no files for the members.
-2. The timeline shows no lag if `group_lag` contains more than `MAX_LAG_ROWS` rows, counted over all groups, in the
-   window and the look-back. With more rows, each reload of the page would need several seconds of processor time.
+2. The timeline shows no lag if all groups together have more than `MAX_LAG_ROWS` rows of `group_lag` in the window and
+   the look-back. With more rows, each reload of the page would need several seconds of processor time.
 3. The reader reads the rows of `group_lag` in pieces, because the rows of one large group need several GB of memory. To
    limit the memory, at most `MAX_READS` requests read timelines of a cluster at the same time. `MAX_WAITING_READS` more
    requests wait. If more requests arrive, their pages show an error instead of the timeline.
@@ -108,7 +108,7 @@ class _LagHistory(NamedTuple):
 
 
 class _Reading:
-    """One read of all tables. `_unreadable` contains the unreadable tables. `_errors` contains other errors."""
+    """One read of all tables. `_unreadable` contains the names of unreadable tables, and `_errors` other errors."""
 
     def __init__(self, tables: GroupTables, span: str, window: Window) -> None:
         self._tables = tables
@@ -172,7 +172,7 @@ class _Reading:
     def _lag_line(
         self, present: Lags | None, limit_seconds: float | None, silent: Sequence[Span]
     ) -> tuple[tuple[LagPoint, ...], tuple[Span, ...]]:
-        """Return the lag and the periods above the limit. Only one piece of the rows is in memory (rule 3)."""
+        """Return the lag and the periods above the limit. Only one piece of the rows is in memory at a time."""
         partitions, pieces = self._tables.lag(self._window)
         line = LagLine(partitions, present, self._window)
         late = None if limit_seconds is None else LateTimes(partitions, limit_seconds, present, self._window)

@@ -71,7 +71,10 @@ def health_families(
 
 
 def cluster_families(view: MonitorView) -> Iterator[FamilySamples]:
-    """Yield the number of brokers. Also yield the time and the number of gaps of the brokers' last list of groups."""
+    """Yield the number of brokers.
+
+    Also yield the time of the last list of groups, and the number of brokers whose part of the list is missing.
+    """
     if view.sample is not None and view.sample.brokers is not None:
         yield kafka_exporter.BROKERS, [Sample((), view.sample.brokers)]
     if (listing := view.listing) is not None:

@@ -131,7 +131,7 @@ class _SampleInputs(NamedTuple):
     only: AbstractSet[str] | None
 
     def is_same(self, other: _SampleInputs) -> bool:
-        """Return True if the lag, the sample and the selected groups have not changed."""
+        """Return True if the lag, the sample and the selected groups are the same as in `other`."""
         return self.lag is other.lag and self.sample is other.sample and self.only == other.only
 
 
@@ -147,7 +147,7 @@ class ColumnLines:
         self._cache: tuple[SeriesLimit, Mapping[str, Text]] | None = None
 
     def count_series(self) -> int:
-        """Return the number of series without a limit."""
+        """Return the number of series before the limit drops series."""
         return sum(
             len(column) - column.null_count
             for (name, _), writers in self._writers.items()
@@ -155,7 +155,7 @@ class ColumnLines:
         )
 
     def count_by_group(self) -> Iterator[SeriesCounts]:
-        """Return the number of series of each group and of topics, without a limit."""
+        """Return the number of series of each group and of topics, before the limit drops series."""
         for (name, granularity), writers in self._writers.items():
             table = self._tables[name]
             valid = np.stack([pc.is_valid(table[one.family.column]).to_numpy() for one in writers])
