@@ -183,9 +183,9 @@ class ModernGroup(msgspec.Struct, frozen=True):
         )
 
     def regexes_are_unresolved_yet(self) -> bool:
-        """Return True if every expression without a record is an expression that the coordinator has not resolved yet.
+        """Return True if the coordinator has not yet resolved any of the regular expressions without a record.
 
-        The members with such an expression have no targets.
+        In this case, no member with such an expression has a target.
         """
         return not self._unresolved_members()
 

@@ -6,7 +6,8 @@
    error.
 2. The command line is the same as with `spark-submit`. But `spark-submit` starts a second JVM to compose the command
    line. This module composes it without a JVM and saves 0.5 CPU seconds. The jars of Spark are sorted by name. So the
-   class path is the same on every machine, as the class archive of an image requires.
+   class path is the same on every machine. The class archive in a container image is valid only for the same class
+   path.
 3. Spark's file `spark-env.sh` is not read. If your Spark installation needs this file, use `spark-submit`.
 4. If Spark runs in local mode, `SPARK_HOME` is not in the environment of the JVM. With `SPARK_HOME`, each Python worker
    would import PySpark from an archive and would have to compile its modules.
