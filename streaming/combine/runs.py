@@ -45,7 +45,7 @@ RUN_SCHEMA = pa.schema(
 All offsets are positions in `__consumer_offsets`, except `first_committed` and `last_committed`: these are committed
 offsets. The value -1 means that the record does not exist.
 
-first_*    the first commit; `first_missing` is its `missing_below`
+first_*    the first commit; `first_missing` is the `missing_below` of this commit
 dropped_*  the first tombstone
 last_*     the last commit, or -1 if a tombstone came after it
 run_*      the commits after the last tombstone: the time of the first one, and their number

@@ -137,7 +137,7 @@ class CurrentWritten(msgspec.Struct, frozen=True, tag="current"):
 
 
 class RegexResolved(msgspec.Struct, frozen=True, tag="regex"):
-    """The topics that match a regular expression. None if no member subscribes to this expression any more."""
+    """The topics that match a regular expression, or None if no member subscribes to this expression any more."""
 
     position: Position
     regex: str

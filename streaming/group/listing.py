@@ -201,7 +201,7 @@ Description = DescribedGroup | GroupNotFound | Unanswered
 
 @dataclass(frozen=True, slots=True)
 class CommittedOffset:
-    """The offset that a group committed for one partition. The leader epoch is None if the commit has none."""
+    """The offset that a group committed for one partition. `leader_epoch` is None if the commit does not contain it."""
 
     offset: int
     leader_epoch: int | None

@@ -138,7 +138,7 @@ class SparkLaunch:
             raise SparkStartError(
                 f"Spark's Java process ended with code {code} before its first query: start the monitor again"
             )
-        # The JVM of a killed monitor can outlive it. This JVM may still have run when this process started.
+        # After a monitor is killed, its JVM runs a little longer. So its folder is possibly not removed yet.
         remove_leftovers(_FOLDER_PREFIX)
         content = self._connection_file.read_bytes()  # the port, the length of the secret, the secret
         return Jvm(self._conf, self._process, str(int.from_bytes(content[:4], "big")), content[8:].decode())
