@@ -17,7 +17,7 @@ class RecordsBatch:
 
     For each row, `missing_below` contains the highest missing offset below the row's offset in the same partition. If
     no such offset is missing, the value is -1. An offset is missing if Spark returned no record for it, or if its
-    record could not be decoded. The combiner sets `missing_below` for offsets without a record. `apply_missing` adds
+    record could not be decoded. The combiner sets the values for offsets without a record. Then `apply_missing` adds
     the offsets of all undecodable records in one step, because a batch can contain many such records.
     """
 
@@ -45,7 +45,7 @@ class RecordsBatch:
         return position, self._keys[row].as_py(), self._values[row].as_py()
 
     def add_decoded_commit(self, row: int, committed_offset: int) -> None:
-        """Add a commit that the decoder read, in the row of its record. So commits stay in log order."""
+        """Add a commit that the decoder read. The commit has the row of its record, so all commits are in log order."""
         self.is_commit[row] = True
         self._committed_offset[row] = max(committed_offset, TOMBSTONE)
         key = self._keys[row].as_py()
@@ -55,7 +55,7 @@ class RecordsBatch:
     def mark_missing(self, row: int) -> None:
         """Mark the offset of a record as missing, because the record could not be decoded.
 
-        The rows of a partition must be marked in log order. `missing_below` changes only in `apply_missing`.
+        The rows of a partition must be marked in log order. `missing_below` does not change before `apply_missing`.
         """
         self._undecodable_rows.append(row)
         self._last_undecodable[int(self.offsets_topic_partition[row])] = int(self.offsets_topic_offset[row])

@@ -16,8 +16,8 @@ A *membership change* is a record after which the group may have no members. Whi
 can commit offsets. A membership change is one of these records:
 
 - the GroupMetadata record of a classic group without members,
-- the record with the group epoch of a KIP-848 or streams group. As soon as a member sends a heartbeat, the record with
-  the target assignment epoch follows.
+- the record with the group epoch of a KIP-848 or streams group. When a member sends the next heartbeat, the record with
+  the target assignment epoch follows. Until then, the group possibly has no members.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Boundary(msgspec.Struct, frozen=True):
     """One boundary of a group.
 
     Attributes:
-        group: the length of the group id and the group id, as in record keys (`group_bytes`).
+        group: the group's part of a record key, as returned by `group_bytes`.
         generation_id: None if the record is the tombstone of the group.
         missing_below: the highest missing offset below the boundary in this batch, or -1.
 

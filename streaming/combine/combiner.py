@@ -222,7 +222,7 @@ def _select_partition(table: pa.Table, offsets_topic_partition: int) -> pa.Table
 def _missing_below(span: _Span, offsets: Int64Array) -> Int64Array:
     """For each offset, return the highest missing offset below this offset, or -1.
 
-    All offsets must be higher than the span's last offset.
+    All offsets must be higher than `span.last_offset`.
     """
     is_jump = np.diff(offsets, prepend=span.last_offset) > 1
     return np.maximum.accumulate(np.where(is_jump, offsets - 1, span.last_missing_offset))

@@ -135,8 +135,8 @@ def last_per_key(commits: pa.Table) -> pa.Table:
     """For each pair of partition and key, return the last row. The order of the rows does not change.
 
     Rows of one partition must be in log order. Normally, all commits of a group are in one partition. If a key occurs
-    in two partitions, the result has a row for each partition. So it makes no difference whether one task or two tasks
-    read the two partitions.
+    in two partitions, the result has a row for each partition. So the result is the same whether one task or two tasks
+    read these partitions.
     """
     identity = ["offsets_topic_partition", "key"]
     numbered = commits.select(identity).append_column("row", pa.array(np.arange(commits.num_rows)))
@@ -154,18 +154,18 @@ def key_codes(commits: pa.Table) -> tuple[pa.Array, Int64Array]:
 
 
 def clipped_times(timestamps_ms: Int64Array) -> Int64Array:
-    """Limit the timestamps to values from 0 to 2^62. Slots and windows (`last_per_slot`) use the limited times."""
+    """Limit the timestamps to values from 0 to 2^62 (`_LATEST_MS`)."""
     return np.clip(timestamps_ms, 0, _LATEST_MS)
 
 
 def last_per_slot(commits: pa.Table, code: Int64Array | None = None) -> pa.Table:
     """For each key, return the last commit in each slot (SLOT_MS), in log order.
 
-    The *window* of a partition stores the WINDOW_COMMITS newest of these commits. So the result has no more commits per
-    key. Slots depend only on timestamps. So it makes no difference whether commits are reduced in one step or in
-    several steps. If the clock goes back to an earlier slot, new commits belong to that earlier slot. If a slot has a
-    tombstone and a commit, the result has both, because a tombstone removes all earlier commits from the window. `code`
-    is the second result of `key_codes`. If `code` is None, this function computes it.
+    The *window* of a partition stores the WINDOW_COMMITS newest of these commits. So the result has at most
+    WINDOW_COMMITS commits per key. Slots depend only on timestamps. So it makes no difference whether commits are
+    reduced in one step or in several steps. If a broker's clock goes back, a new commit can belong to an earlier slot.
+    If a slot has a tombstone and a commit, the result has both, because a tombstone removes all earlier commits from
+    the window. `code` is the second result of `key_codes`. If `code` is None, this function computes it.
     """
     slot = clipped_times(commits["timestamp_ms"].to_numpy()) // SLOT_MS
     key = pa.array(key_codes(commits)[1] if code is None else code)

@@ -1,13 +1,13 @@
 """Collects the records of one `__consumer_offsets` partition that could not be decoded, within limits.
 
-A batch can have 2 million records, and each can have some megabytes. If a batch with undecodable records were too large
-for the driver, every restart would fail at the same batch.
+A batch can contain 2 million records, and each record can be some megabytes large. If a batch with undecodable records
+were too large for the driver, every restart would fail at the same batch.
 
 1. For each key and each value, the first `PREFIX_BYTES` bytes and the full size are kept.
 2. The kept records of one partition in one batch have at most `KEPT_BYTES` bytes. `FIXED_BYTES` is the estimated size
    of a record without its key and value.
-3. All later records are only counted, in one summary for each reason. A summary also contains the positions of its
-   first and last record.
+3. Above this limit, records are only counted, in one summary for each reason. A summary also contains the positions of
+   the first and the last counted record.
 """
 
 from __future__ import annotations

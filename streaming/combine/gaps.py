@@ -1,20 +1,20 @@
-"""Measures commit gaps. A commit gap is the time around a rebalance in which no member of the group committed.
+"""Measures commit gaps: the time from a group's last commit before a rebalance to its first commit afterwards.
 
 Each rule applies to one group. `partition_gaps` updates the gaps with each batch.
 
 1. A gap opens at a *boundary* (`boundaries`) whose generation differs from the group's previous generation. If a static
-   member rejoins without a new generation, no gap opens. The gap has the position of the boundary, like the row of the
-   rebalance in the table `rebalances`.
-2. The *last commit* of a partition is its last commit before the boundary. Deleted commits are ignored.
-3. The *first commit* of a partition is its first commit after the boundary, in log order. If a tombstone for the
-   partition comes before the first commit, the gap no longer waits for this partition.
+   member rejoins without a new generation, no gap opens. The position of the gap is the position of the boundary. The
+   rebalance has the same position in the table `rebalances`.
+2. The *last commit* always means the last commit of a partition before the boundary. Deleted commits are ignored.
+3. The *first commit* always means the first commit of a partition after the boundary, in log order. If a tombstone for
+   the partition comes before the first commit, the gap no longer waits for this partition.
 4. A gap closes for one of these reasons:
    - `all_committed`: each partition with a last commit now has a first commit or a tombstone.
    - `next_rebalance`: the next boundary of the group was read.
    - `group_deleted`: the tombstone of the group was read.
    - `round_passed`: since the boundary, the clock of the `__consumer_offsets` partition has advanced by more than
      `evaluation.stuck_after_seconds`. The first record that moves the clock past this limit closes the gap.
-   - `nothing_before`: no partition has a last commit. In this case, the gap closes when it opens.
+   - `nothing_before`: no partition has a last commit. In this case, the gap closes immediately.
    A commit after the record that closed the gap is ignored, even if both are in the same batch.
 5. The group's gap starts at the latest of all last commits. It ends at the earliest of all first commits. The gap of a
    partition is the time from its own last commit to its own first commit. The worst gap is the longest gap of a single
@@ -26,29 +26,29 @@ Each rule applies to one group. `partition_gaps` updates the gaps with each batc
    from its first to its last commit in the previous generation. The usual interval is the sum of these times, divided
    by the total number of intervals.
 7. An offset is missing if its record could not be decoded, or if Spark returned no record for it. Spark does not return
-   compacted records, aborted records and transaction markers. The missing record was possibly a commit. So some values
-   are unknown (`offsets_missing`):
+   compacted records, aborted records and transaction markers. The record at a missing offset was possibly a commit. So
+   these values are unknown (`offsets_missing`):
    - The gap is unknown if the missing offset is between the last commit and the first commit.
    - The number of silent partitions is unknown if the missing offset is after the last commit of a silent partition.
    - The usual interval is unknown if the missing offset is in the previous generation.
    - The gap is unknown if the group has no last commit and the missing offset is before the boundary.
-   If the group has no last commit, and no offset before the boundary is missing, the reason is `no_commit_before`.
-   If no partition has a first commit when the gap closes, and no offset is missing, the reason is `no_commit_after`.
+   If no offset is missing, the gap can also be unknown: the group has no last commit (`no_commit_before`), or no
+   partition has a first commit when the gap closes (`no_commit_after`).
 8. If the first commit has an earlier timestamp than the last commit, the gap is unknown (`clock_went_back`). The cause
    is two brokers with different clocks.
-9. The *recommitted records* of a partition are the records between the committed offset of its first commit (rule 3)
-   and the committed offset of its last commit (rule 2). For example, if the last commit is 100 and the first commit is
-   60, there are 40 recommitted records. If the first commit is not lower than the last commit, the number is 0. For a
-   group, the number is the sum over all partitions with both commits. This number is a minimum: members possibly
-   processed more records twice before they committed. Silent partitions do not count. The number is unknown in these
-   cases:
+9. The first commit of a partition (rule 3) can have a lower committed offset than its last commit (rule 2). The
+   *recommitted records* are the records between these two offsets. For example, if the last commit has the offset 100
+   and the first commit has the offset 60, there are 40 recommitted records. If the first commit does not have a lower
+   offset, the number is 0. For a group, the number is the sum over all partitions with both commits. This number is a
+   minimum: members possibly processed more records twice before they committed. Silent partitions do not count. The
+   number is unknown in these cases:
    - No partition has both commits.
    - A missing offset is between the two commits, or after the last commit of a silent partition (rule 7).
-   - The first commit is lower than the last commit, and a membership change (`boundaries.MembershipChange`) comes
-     between the boundary and the first commit. An operator can reset offsets only while a group has no members. For
-     example, the last commit is 100, then a record shows that the group has no members, then an operator resets the
-     offset to 0. In this case, no member processed 100 records twice. A reset after the gap closed does not count
-     either, because it becomes the last commit before the next rebalance.
+   - The first commit has a lower offset than the last commit, and a membership change (`boundaries.MembershipChange`)
+     comes between the boundary and the first commit. An operator can reset offsets only while a group has no members.
+     For example, the last commit has the offset 100, then a record shows that the group has no members, then an
+     operator resets the offset to 0. In this case, no member processed 100 records twice. A reset after the end of the
+     gap is also not counted, because it is the last commit before the next rebalance.
 """
 
 from __future__ import annotations
@@ -101,11 +101,11 @@ class PartitionCommits(NamedTuple):
 class FirstCommit(NamedTuple):
     """The first commit and the first tombstone of one partition after a boundary.
 
-    A value is -1 if its record does not exist.
+    Without a commit, the `first_*` values are -1.
 
     Attributes:
-        first_missing: the highest missing offset below the commit, or -1.
-        dropped_offset: the offset of the tombstone.
+        first_missing: `missing_below` of the first commit: the highest missing offset below this commit, or -1.
+        dropped_offset: the offset of the tombstone, or -1.
 
     """
 
@@ -124,13 +124,13 @@ class OpenGap(msgspec.Struct, frozen=True):
         closes_after_seconds: the partition's clock at the boundary plus `evaluation.stuck_after_seconds`.
         missing_below: the highest missing offset below the boundary, or -1.
         before: the group's latest commit before the boundary.
-        pending: maps the key of each partition without a first commit to the last commit of the partition.
+        pending: the last commits of the partitions for which the gap still waits, by key.
         first: the group's earliest commit after the boundary: offset, time, and the highest missing offset below it.
         worst: the longest gap of a single partition so far, in milliseconds, and the key of this partition.
         is_worst_known: False if the gap of at least one partition is unknown.
         resolved_up_to: the offset of the last record that removed a partition from `pending`.
         changed_offset: the offset of the first membership change after the boundary, or -1.
-        recommitted_records: the sum so far (rule 9). None if no partition has both commits yet.
+        recommitted_records: the sum so far (rule 9). None if no partition has a last commit and a first commit yet.
         is_recommitted_known: False if the recommitted records of at least one partition are unknown.
 
     """

@@ -1,7 +1,7 @@
 """Updates the live commits of a `__consumer_offsets` partition.
 
-A live commit is the last commit of a key. Its row also contains the number of commits of this key in the group's
-present generation.
+A live commit is the last commit of a key. The row of a live commit also contains the number of commits of this key in
+the group's present generation.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def update_live_commits(
     """Return the live commits after a batch (LIVE_SCHEMA).
 
     `known` has the live commits before the batch, and `newer` has the commits of the batch (COMMIT_SCHEMA). `early` has
-    the runs (RUN_SCHEMA) without an earlier boundary of their group in the batch (BEFORE_ANY). `partition_commits`
-    contains the commits by key, only for groups that have a boundary in the batch.
+    the runs (RUN_SCHEMA) before which the batch has no boundary of their group. `partition_commits` contains the
+    commits by key, only for groups that have a boundary in the batch.
     """
     last = last_per_key(pa.concat_tables([known.select(COMMIT_SCHEMA.names), newer]))
     alive = last.filter(pc.not_equal(last["committed_offset"], TOMBSTONE))

@@ -88,7 +88,7 @@ def _absolute_hashes(keys: pa.Array) -> Int64Array:
 def _hashes_of(names: pa.Array, length: int) -> Iterator[Int64Array]:
     """Yield the hash codes of the names. Every name must have `length` bytes.
 
-    Several arrays are yielded, one after the other. This limits memory use.
+    Each array contains a part of the hash codes. This limits memory use.
     """
     content, at_once = b"".join(names.to_pylist()), max(1, _BYTES_AT_ONCE // max(1, length))
     matrix = np.frombuffer(content, dtype=np.uint8).reshape(len(names), length)

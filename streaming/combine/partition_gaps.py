@@ -38,7 +38,7 @@ from streaming.events import Position
 
 
 class GroupGaps(msgspec.Struct, frozen=True):
-    """A group's last boundary with a new generation (at `since_offset`), and the totals of the group's gaps."""
+    """The state of a group: its last boundary with a new generation (at `since_offset`), and the totals of its gaps."""
 
     group_id: str
     generation_id: int
@@ -47,7 +47,7 @@ class GroupGaps(msgspec.Struct, frozen=True):
 
 
 class PartitionGaps(msgspec.Struct, frozen=True):
-    """The state of one partition: its clock, and the last boundary and the open gap of each group (`group_bytes`)."""
+    """The state of one partition: its clock, and for each group (`group_bytes`) the last boundary and the open gap."""
 
     clock_seconds: int = -1
     groups: dict[bytes, GroupGaps] = {}
@@ -125,7 +125,7 @@ class _GapMerger:
     """The offsets of each group's membership changes in the batch, in log order."""
 
     def apply_membership_changes(self) -> None:
-        """Collect the membership changes. Add the first change to each gap that is open and has no change yet."""
+        """Collect the membership changes. Add a group's first change to its open gap, if the gap has no change yet."""
         for change in self.inputs.membership_changes:
             self.changed_offsets.setdefault(change.group, []).append(change.offsets_topic_offset)
         for group in self.open.keys() & self.changed_offsets.keys():
@@ -188,7 +188,7 @@ class _GapMerger:
         return {key: commits for partitions in partition_commits.values() for key, commits in partitions.items()}
 
     def _apply_boundary(self, boundary: Boundary, partitions: dict[bytes, PartitionCommits]) -> None:
-        """Apply rules 1, 2 and 4."""
+        """Apply rules 1, 2 and 4 of the module `gaps`."""
         group, generation_id = boundary.group, boundary.generation_id
         known = self.groups.get(group)
         if known is not None and known.generation_id == generation_id:
@@ -241,7 +241,7 @@ class _GapMerger:
             self._close(group, ALL_COMMITTED, -1)
 
     def _with_earlier_missing(self, first_commit: FirstCommit) -> FirstCommit:
-        """Increase `first_missing` if an offset before the batch is missing."""
+        """If an offset before the batch is missing, set `first_missing` to at least this offset."""
         return first_commit._replace(first_missing=max(first_commit.first_missing, self.inputs.missing_before))
 
     def close_timed_out(self) -> None:

@@ -1,7 +1,8 @@
 """Defines the state of one `__consumer_offsets` partition, and updates the state with each batch.
 
-The state contains reduced commits, counts and commit gaps, but no members. The snapshot is the durable copy of the last
-commits. A monitor that restarts while all clients are idle reads the last commits from the snapshot.
+The state contains reduced commits, counts and commit gaps, but no members. The stored state (`PartitionSnapshot`) is
+the durable copy of the last commits. If the monitor restarts while all clients are idle, it reads the last commits from
+this state.
 """
 
 from __future__ import annotations

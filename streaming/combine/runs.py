@@ -1,7 +1,7 @@
 """Reduces the commits of a batch to commit runs. A run is one row for all commits of a key between two boundaries.
 
-A run contains the key's first commit, last commit, number of commits and first tombstone. Python does not process
-commits or keys one by one.
+A run contains the key's first commit, last commit, number of commits and first tombstone. NumPy and Arrow process whole
+columns. No loop in Python processes single commits or keys.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ RUN_SCHEMA = pa.schema(
 All offsets are positions in `__consumer_offsets`, except `first_committed` and `last_committed`: these are committed
 offsets. The value -1 means that the record does not exist.
 
-first_*    the first commit; `first_missing` is its `missing_below`
+first_*    the first commit; `first_missing` is the `missing_below` of this commit
 dropped_*  the first tombstone
 last_*     the last commit, or -1 if a tombstone came after it
 run_*      the commits after the last tombstone: the time of the first one, and their number
@@ -59,8 +59,8 @@ def reduce_to_runs(
 ) -> pa.Table:
     """Reduce commits (READ_COMMIT_SCHEMA) to runs (RUN_SCHEMA). The commits of each partition must be in log order.
 
-    `keys` and `code` are the results of `key_codes`. `boundaries` has the boundaries of each partition in log order, at
-    least up to the last commit.
+    `keys` and `code` are the results of `key_codes`. `boundaries` maps each partition to its boundaries in log order.
+    It must contain all boundaries up to the last commit.
     """
     partition, offsets_topic_offset = (
         commits["offsets_topic_partition"].to_numpy(),
@@ -98,7 +98,7 @@ def _boundary_offsets(
     offsets_topic_offset: Int64Array,
     boundaries: Mapping[int, Sequence[Boundary]],
 ) -> Int64Array:
-    """For each commit, return the offset of its group's last boundary before the commit, or BEFORE_ANY."""
+    """For each commit, return the offset of its group's last boundary before the commit. BEFORE_ANY: there is none."""
     last_offsets = np.full(len(code), BEFORE_ANY, dtype=np.int64)
     groups = sorted({boundary.group for of_partition in boundaries.values() for boundary in of_partition})
     group = group_numbers(keys, groups)[code] if groups else np.empty(0, dtype=np.int64)
@@ -220,6 +220,6 @@ def _take(column: pa.ChunkedArray, rows: Int64Array) -> Int64Array:
 
 
 def select_runs(runs: pa.Table, *, is_before_any: bool) -> pa.Table:
-    """Return the runs with the boundary BEFORE_ANY. If `is_before_any` is False, return all other runs instead."""
+    """Return only the runs with the boundary BEFORE_ANY, or, if `is_before_any` is False, only the runs without it."""
     before_any = pc.equal(runs["boundary_offset"], BEFORE_ANY)
     return runs.filter(before_any if is_before_any else pc.invert(before_any))

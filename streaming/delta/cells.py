@@ -1,4 +1,4 @@
-"""Makes the cells of a table row that contain times or the position of a record."""
+"""Makes two kinds of cells of a table row: times, and the position of a record."""
 
 from __future__ import annotations
 

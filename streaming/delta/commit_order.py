@@ -41,7 +41,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 class GoneError(Exception):
-    """Error: a version does not exist any more (rule 3)."""
+    """Error: a version or one of its files no longer exists (rule 3)."""
 
 
 def row_key(row: Row, order: Sequence[str]) -> Key:
@@ -54,7 +54,7 @@ def row_key(row: Row, order: Sequence[str]) -> Key:
 
 
 def _after(order: Sequence[str], key: Key) -> str:
-    """Return the SQL condition for the rows after a key. Its condition for the time lets the query skip files.
+    """Return the SQL condition for the rows after a key. The condition also limits the time, so the query skips files.
 
     >>> _after(("date", "group_id"), (7, "g")).count("group_id > 'g'")
     1
@@ -92,8 +92,8 @@ class CommittedTable:
     ) -> list[Row]:
         """Return rows of one day of a snapshot, sorted by the columns of `order` (rule 2).
 
-        The first column of `order` is the time. `start` is a key or a number. The result starts after the row with this
-        key, or after this number of rows.
+        The first column of `order` is the time. If `start` is a key, the result starts after the row with this key. If
+        `start` is a number, the result starts after this number of rows.
         """
         stored = self._at(version)
         offset, after = (start, "true") if isinstance(start, int) else (0, _after(order, start))
@@ -122,7 +122,7 @@ class CommittedTable:
         return sorted(rows, key=lambda row: [row[column] for column in order])
 
     def _file_rows(self, add: Mapping[str, Any]) -> list[Row]:
-        """Return the rows of a data file. The log contains the values of the partition columns."""
+        """Return the rows of a data file. The file has no partition columns, so their values are from the log."""
         file = pq.ParquetFile(pa.BufferReader(self._read(unquote(add["path"]))))
         existing = [name for name in self._columns if name in file.schema_arrow.names]
         rows, missing = file.read(columns=existing, use_threads=False), dict.fromkeys(self._columns)

@@ -66,6 +66,6 @@ def _is_complete(actions: Sequence[_Action], version: int) -> bool:
 
 
 def _whole_number(stored: object) -> int:
-    """Return the stored number, or 0 if it is not a number. delta-rs stores TRANSACTIONS as text."""
+    """Return the stored number. If the value is not a number, return 0. delta-rs stores TRANSACTIONS as text."""
     text = str(stored)
     return int(text) if text.isascii() and text.isdigit() else 0

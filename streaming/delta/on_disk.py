@@ -74,7 +74,7 @@ class DeltaTables:
         self.on_write_failure: Callable[[], None] = _ignore
 
     def open_all(self) -> None:
-        """Create missing tables and check the others.
+        """Create missing tables and check the existing tables.
 
         Raises TableVersionError if a table has a different version, and TableDamagedError if it cannot be opened.
         """
@@ -162,8 +162,8 @@ class DeltaTables:
         """Delete rows with a date before `keep_from`, compact small files, and remove files that no version needs.
 
         Every few seconds, a batch adds a small file and a log entry. Without maintenance, a table would grow by tens of
-        thousands of files per day. So if the maintenance of one table fails, the maintenance of the next table still
-        runs. Returns the first error of each table whose maintenance failed, by the path of the table.
+        thousands of files per day. If the maintenance of one table fails, the other tables are still maintained.
+        Returns the first error of each table whose maintenance failed, by the path of the table.
         """
         hours = self._versions_kept_hours if replaced_files_kept_hours is None else replaced_files_kept_hours
         failures = ((self.path(table), self._open[table.name].tidy(keep_from, hours)) for table in TABLES)
@@ -258,7 +258,7 @@ class _OpenTable:
             _log.warning("could not write a checkpoint of table %s: %s", self.handle.table_uri, error)
 
     def _refresh(self) -> None:
-        """Read new log entries from the disk. After a failed append, these entries show whether it was committed."""
+        """Read new log entries from the disk. They show whether a failed append was committed."""
         self.handle.update_incremental()
         self._is_in_doubt = False
 

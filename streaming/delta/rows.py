@@ -320,12 +320,12 @@ def lag_cause_row(cluster: str, sampled_at_ms: int, group_id: str, cause: Cause)
 
 
 def lag_cause_end(row: Row, sampled_at_ms: int) -> Row:
-    """Return the row of `lag_causes` for a cause that ends at this sample. `row` is the row of its start."""
+    """Return the row of `lag_causes` for a cause that ends at this sample. `row` is the row of the cause's start."""
     return {**repeat_lag_cause(row, sampled_at_ms), "active": False, "is_repeated": False}
 
 
 def repeat_lag_cause(row: Row, sampled_at_ms: int) -> Row:
-    """Return the row of `lag_causes` that repeats an active cause. `row` is the row of its start."""
+    """Return the row of `lag_causes` that repeats an active cause. `row` is the row of the cause's start."""
     sampled_time = utc(sampled_at_ms)
     return {**row, "date": sampled_time.date(), "sampled_time": sampled_time, "is_repeated": True}
 

@@ -42,7 +42,7 @@ def active_lag_causes(root: str, cluster: str | None) -> Sequence[dict[str, Any]
 
 
 def _last_active(root: str, table: Table, keys: str, **equal: str | None) -> Sequence[dict[str, Any]]:
-    """Return the last row of each key, if it is active. If a start and an end have the same time, the start is last."""
+    """Return the last row of each key, if it is active. If a start and an end have the same time, the start counts."""
     order = f"{keys}, sampled_time DESC, active DESC"
     last = f"SELECT DISTINCT ON ({keys}) * FROM stored WHERE {where(equal)} ORDER BY {order}"  # noqa: S608 - quoted
     return [row for row in StoredTable(root, table).rows(last) if row["active"]]

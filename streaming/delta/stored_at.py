@@ -97,8 +97,8 @@ def sampled_times(root: str, table: Table, since: datetime, until: datetime, clu
 def last_sampled_time(root: str, table: Table, until: datetime, cluster: str | None) -> datetime | None:
     """Return the time of the last sample at or before `until`. None if the table has no such row.
 
-    Only the last two dates are read. This is enough, because each date in the log of the table has a row, and all rows
-    of the earlier date are before `until`.
+    Only the last two dates up to `until` are read. On the last date, all rows can be after `until`. But the earlier
+    date also has a row, and all its rows are before `until`.
     """
     stored = StoredTable(root, table)
     dates = [day for day in stored.dates(cluster) if day <= until.date()][-2:]
@@ -136,7 +136,7 @@ def _at_times(column: str, times: Sequence[datetime]) -> str:
 
 
 def _until(table: Table, until: datetime) -> str:
-    """Return the SQL condition for rows at or before a time in UTC. With the date, the query can skip files.
+    """Return the SQL condition for rows at or before a time in UTC. The date lets the query skip files.
 
     The condition contains no literal `TIMESTAMP '...'`, because such a literal has nanoseconds and cannot be later than
     the year 2262.

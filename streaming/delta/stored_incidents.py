@@ -6,7 +6,7 @@
 3. While the monitor runs, an open incident has a row on each date (`run/samples/incident_writer.py`). So the open
    incidents are in the last date of the table. But a clock can be set back, so the last OPEN_DATES dates are read.
 
-All functions raise NoTableError and TableReadError.
+All functions raise NoTableError if the table does not exist, and TableReadError if it cannot be read.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def incident_summaries(root: str, cluster: str, dates: Collection[date]) -> Sequ
 
 
 def find_incident_row(root: str, cluster: str, incident_id: str, dates: Collection[date]) -> dict[str, Any] | None:
-    """Return the last row of an incident. If the incident has no row on these dates, all dates are read."""
+    """Return the last row of an incident. If the incident has no row on `dates`, all dates are read."""
     for searched in (dates, None):
         rows = last_rows(root, INCIDENTS, _KEY, _END, dates=searched, cluster=cluster, incident_id=incident_id)
         if rows:

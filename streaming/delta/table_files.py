@@ -10,8 +10,8 @@ delta-rs reports internal errors of Rust. So this module checks the files by fou
 3. The last checkpoint must be a Parquet file that can be read completely. The checkpoint that `_last_checkpoint` names
    must exist. If `_last_checkpoint` is not JSON, this file is ignored. delta-rs must be able to open the table.
 4. Each data file of the last version must exist, must have the size from the log, and must end like a Parquet file. A
-   start does not read the rows, because this would take minutes for large tables. Only the repair and the check after a
-   failed maintenance read all rows.
+   start of the monitor does not read the rows, because this would take minutes for large tables. Only a repair, and the
+   check after a failed maintenance, read all rows.
 
 If a process was killed, temporary files and data files without a log entry can remain. The rules ignore these files.
 """
@@ -60,7 +60,7 @@ def check_tables(root: str) -> None:
 
 
 def check_folder(root: str) -> None:
-    """Check that the folder of tables can be used. Raises TableDamagedError with the remedy."""
+    """Check that the folder of tables can be used. Otherwise, raise TableDamagedError with the remedy."""
     folder = local_folder(root)
     if folder is not None and (refusal := folder.refusal()):
         raise TableDamagedError(_refusal_text(root, refusal))
@@ -73,7 +73,7 @@ def table_refusal(uri: str) -> OSError | None:
 
 
 def refuse_damaged_tables(root: str) -> None:
-    """Check that no table is damaged. Raises TableDamagedError.
+    """Check that no table is damaged. Otherwise, raise TableDamagedError.
 
     A full disk is not an error here, because space can become free later.
     """
@@ -105,7 +105,7 @@ def _refusal_text(root: str, error: OSError) -> str:
 
 
 def damaged_tables(root: LocalFolder, *, reads_rows: bool = False) -> Iterator[tuple[str, DamagedFile]]:
-    """Return the name of each damaged table with its first damaged file. Raises OSError for an unreadable file."""
+    """Return the name and the first damaged file of each damaged table. Raises OSError for an unreadable file."""
     for table in TABLES:
         if damage := find_table_damage(LocalFolder(root.root / table.name), reads_rows=reads_rows):
             yield table.name, damage

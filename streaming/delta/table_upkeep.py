@@ -65,7 +65,7 @@ def upkeep_steps(keep_from: date, replaced_files_kept_hours: int) -> Iterator[St
 
 
 def _merge_small_files(table: DeltaTable) -> None:
-    """Merge the small files of each day. Raises DeltaError after the other days if a file is damaged (rule 6)."""
+    """Merge the small files of each day. If a file is damaged, raise DeltaError after all other days (rule 6)."""
     try:
         table.optimize.compact()
     except DeltaError:

@@ -1,4 +1,4 @@
-"""An example of a custom assignor for kafka-python. Kafka does not know its name, and its assignments are uneven."""
+"""An example of a custom assignor for kafka-python. Kafka has no assignor of this name. Its assignments are uneven."""
 
 from __future__ import annotations
 

@@ -55,8 +55,8 @@ class EmbeddedBroker:
     properties and the topics of the broker. If the folder does not exist, `start` creates it. After `stop` or `kill`,
     `start` restarts the broker with the same address and topics. If `port` is None, the broker uses a free port.
     `properties` are Kafka properties that override the default properties of this class. `kafka_version` is a key of
-    `streaming.jars.BROKER_SETS`. Missing jars are downloaded. `java_options` are JVM options. They override the options
-    in the environment variable KAFKA_JVM_PERFORMANCE_OPTS, which Kafka's own scripts also use.
+    `streaming.jars.BROKER_SETS`. Missing jars are downloaded. The JVM options in `java_options` override the options in
+    the environment variable KAFKA_JVM_PERFORMANCE_OPTS. Kafka's own scripts also use this variable.
 
     `more_listeners` maps the names of additional listeners to their Kafka security protocols. `properties` must contain
     the settings of these listeners. `joins` is the first broker of the cluster that this broker joins. The first broker

@@ -69,9 +69,9 @@ class ModernDescription(msgspec.Struct, frozen=True):
 class GroupDescribed(msgspec.Struct, frozen=True, tag="group_described"):
     """A coordinator's full description of a group. `state` is the coordinator's name of the group's state.
 
-    The position is not the position of a record. `offsets_topic_partition` is POLLED_PARTITION. `offsets_topic_offset`
-    is a number that increases with each answer. `timestamp_ms` is the start time of the poll. Either `classic` or
-    `modern` is None.
+    A description is not a record, so `position` contains other values: `offsets_topic_partition` is POLLED_PARTITION,
+    `offsets_topic_offset` is a number that increases with each answer, and `timestamp_ms` is the start time of the
+    poll. Either `classic` or `modern` is None.
     """
 
     position: Position
@@ -137,7 +137,7 @@ class CurrentWritten(msgspec.Struct, frozen=True, tag="current"):
 
 
 class RegexResolved(msgspec.Struct, frozen=True, tag="regex"):
-    """The topics that match a regular expression. None if no member subscribes to this expression any more."""
+    """The topics that match a regular expression, or None if no member subscribes to this expression any more."""
 
     position: Position
     regex: str
@@ -158,8 +158,8 @@ class TopicMetadata(msgspec.Struct, frozen=True):
         partitions: the number of partitions, None if the brokers did not know the topic.
         racks: for each partition, the racks of its replicas.
         topic_id: None if the brokers have no topic ids, or if the group does not need the id.
-        since_ms: the time of the first sample with this number of partitions. All samples since then show this number.
-            `since_ms` is set only in the state of a group.
+        since_ms: the time of the first sample that showed the value of `partitions`. All later samples showed the same
+            value. `since_ms` is set only in the state of a group.
 
     """
 
@@ -173,7 +173,7 @@ class TopicMetadata(msgspec.Struct, frozen=True):
     def known_since_ms(self) -> int:
         """The time of the first sample with this number of partitions.
 
-        All samples up to `sampled_at_ms` show this number.
+        All samples from this time to `sampled_at_ms` show the same number.
         """
         return self.sampled_at_ms if self.since_ms is None else self.since_ms
 
@@ -181,8 +181,8 @@ class TopicMetadata(msgspec.Struct, frozen=True):
 class TopicsSampled(msgspec.Struct, frozen=True, tag="topics_sampled"):
     """Metadata of the topics that a group subscribes to. The Spark driver sends this event.
 
-    If the group's state contains metadata with a later time than the driver's last sample, the clock was wrong when
-    this metadata was sampled. Then `is_time_corrected` is True, and the event replaces the metadata.
+    Metadata in the group's state can have a later time than the driver's last sample. This means that the driver's
+    clock was wrong earlier. In this case, `is_time_corrected` is True, and the event replaces this metadata.
     """
 
     topics: dict[str, TopicMetadata]

@@ -73,7 +73,7 @@ def _group_type_of(key: bytes) -> str:
 
 
 def entry_name(event: LogEvent) -> tuple[str, str]:
-    """Return which entry of a group's state a record replaces: the kind, and the member id or regular expression.
+    """Return the entry of a group's state that a record replaces: its kind, and its member id or regular expression.
 
     >>> entry_name(CurrentWritten(Position(0, 5, 7), CONSUMER, "m", None))
     ('current', 'm')
@@ -116,7 +116,7 @@ def _target_epoch(group_type: str, record: DecodedRecord, position: Position) ->
 def _target(group_type: str, record: DecodedRecord, position: Position) -> LogEvent:
     """Return the target of a member.
 
-    In a streams group, the target is empty, because tasks are not partitions of one topic.
+    For a streams group, the target is empty, because the record contains tasks instead of topic partitions.
     """
     partitions = None if record.value is None else id_partitions(record.value.get("topicPartitions", ()))
     return TargetWritten(position, group_type, record.key["memberId"], partitions)

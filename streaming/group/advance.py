@@ -20,8 +20,8 @@ classic group, "generation" means its generation. For every other group, "genera
    same group and has a different group type. The coordinator writes the tombstone and this record in one append. The
    group keeps its counts. If the group was empty, it can start again at a lower generation. Then the counts do not
    change. If the group was a streams group, there is one more record between these two records: the tombstone of its
-   topology. This tombstone does not create an event. So for a streams group, the second record after the first
-   tombstone also counts as the next record.
+   topology. This tombstone does not create an event. So for a streams group, rule 6 also applies to the second record
+   after the tombstone of the group.
 7. The generation of a classic group can increase by more than 1 from one record to the next. The state then contains a
    `Skip` for the missing generations. The monitor removes the `Skip` when it knows whether it has read the complete log
    between the two records. If the group is deleted earlier, the `Skip` stays. Otherwise, the counts would depend on the
@@ -40,7 +40,7 @@ classic group, "generation" means its generation. For every other group, "genera
     Second, the previous answer showed a rebalance, or it had different members, subscriptions or assignments. The count
     is a lower bound, because the monitor can miss rebalances between two answers.
 11. With a new checkpoint, the monitor reads the log again from its start. If the tables contain counts of the group
-    from an earlier checkpoint, these counts continue. The monitor does not count the records up to the group's last row
+    from an earlier checkpoint, these counts continue. Records up to the group's last row in the tables are not counted
     again (`Resume`).
 12. If a record cannot be decoded, the state of the group is Unknown, because the previous value is out of date. A
     classic group stays Unknown until its next record. This next record does not change the counts. For other group
@@ -116,9 +116,9 @@ def _apply_log_event(snapshot: GroupSnapshot, event: LogEvent) -> GroupSnapshot:
 
 
 def _resume_counting(snapshot: GroupSnapshot, resume: Resume, offsets_topic_partition: int) -> GroupSnapshot:
-    """Return the snapshot with which the counts continue after the group's last row (rule 11).
+    """Continue the counts of the group after its last row from an earlier checkpoint (rule 11).
 
-    If compaction removed all earlier records of the group, the snapshot contains the values of the last row.
+    If compaction removed all earlier records of the group, the result contains the values of this row.
     """
     known = snapshot
     if snapshot.position is None:
@@ -168,7 +168,7 @@ def _leave_earlier_partition(snapshot: GroupSnapshot, event: LogEvent) -> GroupS
 
 
 def _as_living(snapshot: GroupSnapshot, event: LogEvent, group_type: str) -> GroupSnapshot:
-    """Return the snapshot that a record of this group type updates.
+    """Return the snapshot to which a record of this group type is applied.
 
     If the group has a different type, or if it does not exist any more, the result has no members. The group was then
     upgraded or downgraded (rule 6), or created again (rule 5).

@@ -1,4 +1,4 @@
-"""Applies an external fact to the state of a group: rules 7, 9 and 13 of `advance`. Also stores samples of topics."""
+"""Applies an external fact to the state of a group: rules 7, 9 and 13 of `advance`, and samples of topics."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _store_topics(snapshot: GroupSnapshot, event: TopicsSampled) -> GroupSnapsho
 
 
 def _with_known_since(known: TopicMetadata | None, sampled: TopicMetadata) -> TopicMetadata:
-    """Return the new sample. If partition count and topic id did not change, copy the start time of the known sample.
+    """Return the new sample. If partition count and topic id did not change, copy the known start time (`since_ms`).
 
     If the known sample is later than the new sample, the times of the known sample are wrong, so nothing is copied.
     """

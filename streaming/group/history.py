@@ -7,7 +7,7 @@ with the square of the member count. So only these records get a row:
 - each record of a classic group,
 - each group epoch,
 - each record of an assignment epoch, because the coordinator writes all targets before this record,
-- a current assignment, or a record that cannot be decoded, if it changes the group's state,
+- each current assignment that changes the group's state, and each undecodable record that changes it,
 - the record after which every member has reached its target (the state of share and streams groups does not show this),
 - the record after which every member has acknowledged its target,
 - the end of the group: its tombstone, or the proof that the group does not exist any more.
@@ -38,7 +38,7 @@ def should_report(before: GroupSnapshot, event: GroupEvent, after: GroupSnapshot
 
 
 def was_reported(before: GroupSnapshot, event: GroupEvent, after: GroupSnapshot) -> bool:
-    """Return True if the row of this snapshot was already written with an earlier checkpoint.
+    """Return True if an earlier checkpoint already wrote the row of this snapshot.
 
     The monitor does not write this row again, but compares the next row with it.
     """
@@ -88,10 +88,10 @@ def _is_reconciled(snapshot: GroupSnapshot) -> bool:
 
 
 def is_reread(snapshot: GroupSnapshot) -> bool:
-    """Return True if an earlier checkpoint wrote rows of the group for later records than the snapshot's record.
+    """Return True if the snapshot's record is before the last row that an earlier checkpoint wrote for the group.
 
-    The last row of the group is written again, because this row can have no verdict. Exception: a last row with the
-    state Gone is not written again.
+    This last row is written again, because it is possibly without a verdict. Exception: a last row with the state Gone
+    is not written again.
     """
     resume, position = snapshot.resume, snapshot.position
     if resume is None or position is None:

@@ -2,8 +2,8 @@
 
 An answer shows the present state of a group, but no history and no timestamp. For a classic group, it also contains no
 generation. If the broker did not return a value, the value is None. If a request was not answered, the result is
-`Unanswered`. If the coordinator reports that a group does not exist, the result is `GroupNotFound`. If a listing has a
-gap, a group that is not in the listing can still exist:
+`Unanswered`. If the coordinator reports that a group does not exist, the result is `GroupNotFound`. A listing can be
+incomplete (`gaps`). Then a group that is not in the listing can still exist:
 
 >>> GroupListing(0, {}, gaps=(ListingGap(2, "coordinator_load_in_progress"),)).is_complete
 False
@@ -201,7 +201,7 @@ Description = DescribedGroup | GroupNotFound | Unanswered
 
 @dataclass(frozen=True, slots=True)
 class CommittedOffset:
-    """The offset that a group committed for one partition. The leader epoch is None if the commit has none."""
+    """The offset that a group committed for one partition. `leader_epoch` is None if the commit does not contain it."""
 
     offset: int
     leader_epoch: int | None

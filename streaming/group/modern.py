@@ -164,9 +164,10 @@ class ModernGroup(msgspec.Struct, frozen=True):
         """Return the kinds of missing entries, in Kafka's terms. The result is empty if no entry is missing.
 
         The group's state is unknown in three cases: the group epoch is missing, a record cannot be decoded, or the
-        metadata of a member is missing. A missing current assignment has one of two causes. Either the member has just
-        joined, and its current assignment comes later in the same append. Or compaction removed the record. The result
-        never contains the assignment epoch, because a new group has no assignment epoch before its first target.
+        metadata of a member is missing. A current assignment can be missing because the member has just joined: then
+        its current assignment comes later in the same append. It can also be missing because compaction removed the
+        record. The result never contains the assignment epoch, because a new group has no assignment epoch before its
+        first target.
         """
         has_target = self.assignment_epoch is not None and self.assignment_epoch == self.epoch
         return tuple(
@@ -183,9 +184,9 @@ class ModernGroup(msgspec.Struct, frozen=True):
         )
 
     def regexes_are_unresolved_yet(self) -> bool:
-        """Return True if every expression without a record is an expression that the coordinator has not resolved yet.
+        """Return True if the coordinator has not yet resolved any of the regular expressions without a record.
 
-        The members with such an expression have no targets.
+        In this case, no member with such an expression has a target.
         """
         return not self._unresolved_members()
 

@@ -1,12 +1,12 @@
 """The checkpoint folder: its identity, its lock, and the end positions of its batches.
 
-- `monitor.json`: the identity. When a checkpoint is created, this file is written last. So an incomplete checkpoint has
-  no identity.
+- `monitor.json`: the identity. It is the last file that is written when a checkpoint is created. So an incomplete
+  checkpoint has no identity.
 - `query/`: Spark's files with offsets, commits and state.
 - `feedback/`: external facts for the groups.
 - `table_progress.json`: the progress of the writes to the tables.
-- `origin/`: a summary of the tables, written when the checkpoint was created. It contains the positions that have rows,
-  and the initial states.
+- `origin/`: a summary of the tables, written when the checkpoint was created. The summary contains the positions of the
+  records that have rows, and the initial states of the groups.
 """
 
 from __future__ import annotations

@@ -47,7 +47,8 @@ def shorten_file_source_log(files: Files) -> None:
         return
     files.remove_partial_files(log)  # files of an earlier call during which the monitor was killed
     name = f"{log}/{newest}{_COMPACT}"
-    entries = files.read(name) or b""  # before the names: if a file is now in the log and then missing, it was read
+    # The entries are read before the names of the files. So if the file of an entry has no name then, Spark deleted it.
+    entries = files.read(name) or b""
     needed = needed_entries(entries, offset, frozenset(files.names(FEEDBACK_FOLDER)))
     if needed is not None and len(needed) < len(entries):
         files.write(name, needed)

@@ -1,6 +1,6 @@
 """Read and write small files with Hadoop's client, on any file system that Spark supports.
 
-A write is atomic. If the process is killed, the file has either its old or its new content.
+A write is atomic. If the process is killed during a write, the file has either its old or its new content.
 
 1. On a local disk and in HDFS, `write` writes `.NAME.partial` and renames it. The rename replaces the old file in one
    step. In HDFS, Hadoop's `FileContext` renames the file. On a local disk, Python renames the file, because no client

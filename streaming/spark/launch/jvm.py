@@ -6,7 +6,8 @@
    error.
 2. The command line is the same as with `spark-submit`. But `spark-submit` starts a second JVM to compose the command
    line. This module composes it without a JVM and saves 0.5 CPU seconds. The jars of Spark are sorted by name. So the
-   class path is the same on every machine, as the class archive of an image requires.
+   class path is the same on every machine. The class archive in a container image is valid only for the same class
+   path.
 3. Spark's file `spark-env.sh` is not read. If your Spark installation needs this file, use `spark-submit`.
 4. If Spark runs in local mode, `SPARK_HOME` is not in the environment of the JVM. With `SPARK_HOME`, each Python worker
    would import PySpark from an archive and would have to compile its modules.
@@ -137,7 +138,7 @@ class SparkLaunch:
             raise SparkStartError(
                 f"Spark's Java process ended with code {code} before its first query: start the monitor again"
             )
-        # The JVM of a killed monitor can outlive it. This JVM may still have run when this process started.
+        # After a monitor is killed, its JVM runs a little longer. So its folder is possibly not removed yet.
         remove_leftovers(_FOLDER_PREFIX)
         content = self._connection_file.read_bytes()  # the port, the length of the secret, the secret
         return Jvm(self._conf, self._process, str(int.from_bytes(content[:4], "big")), content[8:].decode())
