@@ -52,14 +52,14 @@ INCIDENTS = Table(
             column(
                 "quiet_since_time",
                 TIME,
-                "time since which no evidence has been active. The incident ends when no evidence has been active for"
-                " ten minutes. Null while evidence is active",
+                "time when the last active evidence ended. If no new evidence starts, the monitor closes the incident"
+                " ten minutes later. Null while evidence is active",
             ),
             column(
                 "end_time",
                 TIME,
-                "end of the incident, which is the time when its last evidence ended. For a merged incident, end_time"
-                " is the time of the merge. Null while the incident is open",
+                "end of the incident: the time when its last evidence ended. If the incident was merged, the value is"
+                " the time of the merge. Null while the incident is open",
             ),
             column(
                 "merged_into",
@@ -77,8 +77,8 @@ INCIDENTS = Table(
             column(
                 "story",
                 pa.list_(pa.string()),
-                "description of the incident in sentences. They describe the problem, its start time, the affected"
-                " groups, the effect, and the remedy",
+                "sentences that describe the incident: the problem, its start time, the affected groups, the effect,"
+                " and the remedy",
             ),
             column(
                 "links",
