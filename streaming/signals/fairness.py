@@ -30,8 +30,8 @@ DRIFT_PARTITIONS: Final = Signal(
     " not 0.",
     unknown="The metric `rebalance_monitor_assignment_verdict` shows why the series of the group's own strategy is"
     " absent. If the verdict is `match`, `equivalent` or `withheld`, the value is 0. A value of 0 is exported only for"
-    " groups for which the granularity `partition` is exported. If the verdict is `differs_from_java`, `rebalancing`,"
-    " `not_evaluated` or `unknown`, the value is unknown.",
+    " groups that have the metrics of the granularity `partition`. If the verdict is `differs_from_java`,"
+    " `rebalancing`, `not_evaluated` or `unknown`, the value is unknown.",
     example="rebalance_monitor_drift_partitions > 0"
     ' and on (cluster, group, strategy) rebalance_monitor_assignment_verdict{verdict="drift"}',
 )
@@ -192,7 +192,7 @@ UNEVEN_WORK_RECORDS_PER_SECOND: Final = Signal(
     help="Excess produce rate of the busiest member, in records per second. The busiest member is the member whose"
     " partitions receive the most records. The value is the produce rate of this member, minus the produce rate of the"
     " busiest member in the fairest assignment. The series exists only if the value is at least 10 records per second,"
-    " and at least half of the second produce rate.",
+    " and at least half of the produce rate of the busiest member in the fairest assignment.",
     unknown="The members share the work evenly, or a hot partition makes a more even assignment impossible. The series"
     " is also absent if the produce rate of a partition is unknown.",
     example="topk(10, rebalance_monitor_uneven_work_records_per_second)",
@@ -202,7 +202,7 @@ ASSIGNMENT_TIMESTAMP_SECONDS: Final = Signal(
     unit="seconds",
     help="Time of the current assignment, in seconds since 1970. The value is the timestamp of the record that"
     " contains the assignment. The series exists only for groups with drift or with excess partitions.",
-    unknown="The numbers of drift partitions and excess partitions are both 0 or unknown.",
+    unknown="The number of drift partitions is 0 or unknown, and the number of excess partitions is also 0 or unknown.",
     example="time() - rebalance_monitor_assignment_timestamp_seconds"
     " and on (cluster, group) rebalance_monitor_excess_partitions > 0",
 )

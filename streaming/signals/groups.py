@@ -31,9 +31,9 @@ GROUP_INFO: Final = Signal(
     ),
     help="Type, strategy, state, coordinator and settings of the group, as labels. The value is always 1. The labels"
     " `group_type`, `protocol_type`, `protocol` and `state` use Kafka's names. The label `state` is Unknown if records"
-    " of the group are missing, or if an open transaction blocks the group's records. The monitor takes the states"
-    " PreparingRebalance and CompletingRebalance and all states of a streams group from the last ListGroups response,"
-    " because records do not contain these states. The label `protocol` is the name of the strategy. The label"
+    " of the group are missing, or if an open transaction blocks the group's records. Records do not contain the"
+    " states PreparingRebalance and CompletingRebalance, and no state of a streams group. So the monitor takes these"
+    " states from the last ListGroups response. The label `protocol` is the name of the strategy. The label"
     " `protocol_source` is the source of this name. The source is `records` if a record contains the name. The source"
     " is `broker` if only the group coordinator reported the name. Both labels are empty if the strategy is unknown."
     " The label `coordinator` is the id of the broker that coordinates the group. The labels `team`, `max_severity`"

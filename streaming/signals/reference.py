@@ -29,8 +29,8 @@ detail (granularity). The setting `metrics.granularity` selects the level of det
 additional series for each of its topics. A group with problems has more series. To export more or fewer metrics, use
 these settings in the section `[metrics]`:
 
-- `granularity = "partition"` exports the metrics of the granularity `partition` for every group. `granularity =
-  "member"` also exports the metrics of members.
+- `granularity = "partition"` exports the metrics of the granularity `partition` for every group.
+- `granularity = "member"` also exports the metrics of members.
 - `include` and `exclude` are lists of metric names. A metric in `include` is exported for every group. A metric in
   `exclude` is exported for no group.
 - `compatible_with = ["kafka_exporter"]` adds the metrics of kafka_exporter for every group and partition. Dashboards

@@ -153,9 +153,10 @@ ASSIGNMENT_IMBALANCE = Table(
 WHAT_IF = Table(
     "what_if",
     "the assignment that one strategy would compute for one generation. The column change shows the assumed number of"
-    " members: the present number, one member more, or one member fewer. If one batch evaluates several generations of"
-    " a group, only the last generation has rows. A group with more than 500 partitions has only rows for the present"
-    " number of members. A group with more than 20,000 partitions has no rows",
+    " members: the present number, one member more, or one member fewer. If one micro-batch contains several"
+    " generations of a group, the monitor writes rows only for the last generation. A group with more than 500"
+    " partitions has only rows for the present number of members. A group with more than 20,000 partitions has no"
+    " rows",
     pa.schema(
         [
             *RECORD,
@@ -222,8 +223,8 @@ WHAT_IF = Table(
             column(
                 "removes_topic_skew",
                 pa.bool_(),
-                "true for the best strategy that removes the topic skew. The best strategy moves the fewest"
-                " partitions. Null if there is no skew",
+                "true if this strategy moves the fewest partitions of all strategies that remove the topic skew. Null"
+                " if there is no skew",
             ),
         ]
     ),

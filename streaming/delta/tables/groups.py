@@ -264,8 +264,8 @@ REBALANCES = Table(
 GROUP_CONDITIONS = Table(
     "group_conditions",
     "the start or the end of one condition of a group. The row contains the time of the sample that first showed this"
-    " change. The first sample of each UTC date repeats the row of every active condition. So each active condition"
-    " has a recent row when the monitor deletes old rows",
+    " change. The first sample of each UTC date repeats the row of every active condition. So an active condition"
+    " still has a row when the monitor has deleted old rows",
     pa.schema(
         [
             *SAMPLED,
