@@ -1,1 +1,1 @@
-"""The settings. `settings.py` and `security.py` define the settings. `load.py` reads them from a file and variables."""
+"""The settings: `settings.py` and `security.py` define them. `load.py` reads them from a file and the environment."""

@@ -163,7 +163,7 @@ def _credentials_in(address: str) -> Iterator[str]:
     """Return the secrets of an address: the address itself, its query, the values in the query, and the password.
 
     A user name without a password is not a secret, because it can be the name of an Azure container. A password can
-    contain `@`, so the password can end at each `@`. The function returns each possible password.
+    contain `@`, so every `@` can be the end of the password. The function returns each possible password.
     """
     _, rest = _split_scheme(address)
     query = _QUERY.split(rest, maxsplit=1)[1:]

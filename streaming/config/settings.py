@@ -308,7 +308,7 @@ class MetricsSettings(Section):
     )
 
     def address(self, port: int) -> str:
-        """Return the address of the port for a browser on this machine.
+        """Return the URL of the port for a browser that runs on this machine.
 
         >>> MetricsSettings(host="0.0.0.0").address(9560), MetricsSettings(host="::1").address(9560)
         ('http://localhost:9560', 'http://[::1]:9560')

@@ -31,7 +31,7 @@ class Subject:
 
 
 def _subject(module: ModuleType) -> Subject:
-    """Return the metrics that a module defines. Its docstring has the format `TITLE: DESCRIPTION`."""
+    """Return the metrics that a module defines. The module's docstring has the format `TITLE: DESCRIPTION`."""
     title, _, about = (module.__doc__ or "").partition(": ")
     defined = tuple(value for value in vars(module).values() if isinstance(value, Signal))
     return Subject(title, " ".join(about.split()), defined)

@@ -17,20 +17,21 @@ _MEMBERS_UNKNOWN = (
 _UNFAIR_ONLY = (
     "No valid assignment is fairer than the current assignment. The series is also absent if the group has more than"
     " 20,000 partitions, or if a partition has no owner or several owners. It is also absent if the partition count of"
-    " a topic is uncertain, or if the strategy failed."
+    " a topic is uncertain, or if the strategy in the label failed to compute an assignment."
 )
 
 DRIFT_PARTITIONS: Final = Signal(
     name="rebalance_monitor_drift_partitions",
     unit="partitions",
     labels=(*OF_A_GROUP, "strategy"),
-    help="Number of partitions whose owner breaks a rule of the group's strategy. The label `strategy` can also name a"
-    " different strategy. Then the value is the number of partitions that this strategy would assign to a different"
-    " member. By default, only the group's own strategy has a series, and only if the value is not 0.",
+    help="Number of partitions whose owner breaks a rule of the group's strategy. If the label `strategy` names a"
+    " strategy that the group does not use, the value is the number of partitions that this strategy would assign to a"
+    " different member. By default, most groups have a series only for their own strategy, and only if the value is"
+    " not 0.",
     unknown="The metric `rebalance_monitor_assignment_verdict` shows why the series of the group's own strategy is"
     " absent. If the verdict is `match`, `equivalent` or `withheld`, the value is 0. A value of 0 is exported only for"
-    " groups with all details. If the verdict is `differs_from_java`, `rebalancing`, `not_evaluated` or `unknown`, the"
-    " value is unknown.",
+    " groups that have the metrics of the granularity `partition`. If the verdict is `differs_from_java`,"
+    " `rebalancing`, `not_evaluated` or `unknown`, the value is unknown.",
     example="rebalance_monitor_drift_partitions > 0"
     ' and on (cluster, group, strategy) rebalance_monitor_assignment_verdict{verdict="drift"}',
 )
@@ -61,8 +62,8 @@ EXCESS_PARTITIONS: Final = Signal(
     name="rebalance_monitor_excess_partitions",
     unit="partitions",
     help="Number of excess partitions of the busiest member, which is the member with the most partitions. The value"
-    " is the number of partitions of the busiest member, minus the same number in the fairest valid assignment. The"
-    " value is 0 if both numbers are equal.",
+    " is the number of partitions of the busiest member, minus the number of partitions of the busiest member in the"
+    " fairest valid assignment.",
     unknown=f"{_MEMBERS_UNKNOWN} The series is also absent if the partition count of a topic is uncertain. It is"
     " also absent if the members have so many different subscriptions that the fairest assignment is unknown.",
     example="topk(10, rebalance_monitor_excess_partitions > 0)",
@@ -101,7 +102,8 @@ TOPIC_SKEW: Final = Signal(
     help="Number of surplus partitions that topic skew causes. If a topic cannot be divided equally, some members hold"
     " one extra partition. Topic skew means that the same members hold the extra partitions of several topics. In the"
     " fairest valid assignment, other members hold the surplus partitions. The range strategy can cause topic skew."
-    " The label `remedy` names the strategy that removes the skew. The label is empty if no such strategy is known.",
+    " The label `remedy` names the strategy that removes the skew. The label is empty if no known strategy removes the"
+    " skew.",
     unknown="The group has no topic skew, or the topic skew is unknown.",
     example='rebalance_monitor_topic_skew{remedy!=""} > 0',
 )
@@ -166,8 +168,9 @@ BUSIEST_MEMBER: Final = Signal(
 UNOWNED_PARTITIONS: Final = Signal(
     name="rebalance_monitor_unowned_partitions",
     unit="partitions",
-    help="Number of partitions without an owner in the existing topics to which members subscribe. Partitions that"
-    " never had an owner count. Partitions that a cooperative rebalance will assign in its next round do not count.",
+    help="Number of partitions without an owner in the existing topics to which members subscribe. The value includes"
+    " partitions that never had an owner. The value does not include partitions that a cooperative rebalance will"
+    " assign in its next round.",
     unknown="Every partition has an owner, or the value is unknown. The value is unknown if a subscribed topic was not"
     " sampled yet, or if the assignment of a member is unknown. The value is also unknown if the group is rebalancing,"
     " has no members, or does not distribute partitions among members. It is also unknown if an open transaction"
@@ -187,20 +190,19 @@ UNEVEN_WORK_RECORDS_PER_SECOND: Final = Signal(
     name="rebalance_monitor_uneven_work_records_per_second",
     unit="records per second",
     help="Excess produce rate of the busiest member, in records per second. The busiest member is the member whose"
-    " partitions receive the most records. The value is its produce rate, minus the produce rate of the busiest member"
-    " in the fairest assignment. The series exists only if the value is at least 10 records per second. The value must"
-    " also be at least half of the rate in the fairest assignment.",
-    unknown="The members share the work evenly, or no assignment could share it more evenly because of a hot"
-    " partition. The series is also absent if the produce rate of a partition is unknown.",
+    " partitions receive the most records. The value is the produce rate of this member, minus the produce rate of the"
+    " busiest member in the fairest assignment. The series exists only if the value is at least 10 records per second,"
+    " and at least half of the produce rate of the busiest member in the fairest assignment.",
+    unknown="The members share the work evenly, or a hot partition makes a more even assignment impossible. The series"
+    " is also absent if the produce rate of a partition is unknown.",
     example="topk(10, rebalance_monitor_uneven_work_records_per_second)",
 )
 ASSIGNMENT_TIMESTAMP_SECONDS: Final = Signal(
     name="rebalance_monitor_assignment_timestamp_seconds",
     unit="seconds",
-    help="Time of the current assignment, in seconds since 1970. This is the timestamp of the record that contains the"
-    " assignment. The series exists only for groups with drift or with excess partitions.",
-    unknown="The group has no drift and no excess partitions. The series is also absent if drift and excess partitions"
-    " are unknown.",
+    help="Time of the current assignment, in seconds since 1970. The value is the timestamp of the record that"
+    " contains the assignment. The series exists only for groups with drift or with excess partitions.",
+    unknown="The number of drift partitions is 0 or unknown, and the number of excess partitions is also 0 or unknown.",
     example="time() - rebalance_monitor_assignment_timestamp_seconds"
     " and on (cluster, group) rebalance_monitor_excess_partitions > 0",
 )

@@ -2,7 +2,7 @@
 
 Existing dashboards for kafka_exporter can use these metrics. If a value is unknown, kafka_exporter exports -1, but this
 monitor exports no series. If this monitor watches several clusters, it adds the label `cluster` to each of these
-metrics. With kafka_exporter, the option `--kafka.labels` adds such a label.
+metrics. In kafka_exporter, the option `--kafka.labels` adds such a label.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CONSUMERGROUP_CURRENT_OFFSET: Final = Signal(
     granularity=PARTITION,
     family_set=KAFKA_EXPORTER,
     help="Offset that the group committed for the partition.",
-    unknown="The group never committed an offset of the partition, or an open transaction blocks the group's last"
+    unknown="The group never committed an offset in the partition, or an open transaction blocks the group's last"
     " commit.",
     example="sum by (consumergroup, topic) (rate(kafka_consumergroup_current_offset[5m]))",
 )
@@ -36,7 +36,7 @@ CONSUMERGROUP_CURRENT_OFFSET_SUM: Final = Signal(
     family_set=KAFKA_EXPORTER,
     help="Sum of the offsets that the group committed for the partitions of the topic. Partitions without a committed"
     " offset do not count.",
-    unknown="The group never committed an offset of the topic, or an open transaction blocks the group's last commit.",
+    unknown="The group never committed an offset in the topic, or an open transaction blocks the group's last commit.",
     example="sum by (consumergroup) (rate(kafka_consumergroup_current_offset_sum[5m]))",
 )
 CONSUMERGROUP_LAG: Final = Signal(
@@ -67,7 +67,7 @@ CONSUMERGROUP_MEMBERS: Final = Signal(
     labels=("consumergroup",),
     family_set=KAFKA_EXPORTER,
     help="Number of members of the group.",
-    unknown="The series is absent in the same cases as `rebalance_monitor_group_members`.",
+    unknown="The reasons are the same as for the metric `rebalance_monitor_group_members`.",
     example="kafka_consumergroup_members == 0",
 )
 TOPIC_PARTITIONS: Final = Signal(

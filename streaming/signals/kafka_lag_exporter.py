@@ -27,7 +27,7 @@ GROUP_OFFSET: Final = Signal(
     granularity=PARTITION,
     family_set=KAFKA_LAG_EXPORTER,
     help="Offset that the group committed for the partition.",
-    unknown="The group never committed an offset of the partition, or an open transaction blocks the group's last"
+    unknown="The group never committed an offset in the partition, or an open transaction blocks the group's last"
     " commit.",
     example="sum by (cluster_name, group) (rate(kafka_consumergroup_group_offset[5m]))",
 )

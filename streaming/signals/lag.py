@@ -78,8 +78,8 @@ GROUP_STATUS_COMPLETENESS: Final = Signal(
     name="rebalance_monitor_group_status_completeness",
     unit="share",
     granularity=PARTITION,
-    help="Share of the group's partitions whose status the monitor knows from ten commits. The value is from 0 to 1. A"
-    " status from fewer commits is less reliable.",
+    help="Share of the group's partitions with a known status that is based on ten commits. The value is from 0 to 1."
+    " A status that is based on fewer commits is less reliable.",
     unknown="The group never committed an offset, or an open transaction blocks the group's last commits.",
     example="avg by (cluster) (rebalance_monitor_group_status_completeness)",
 )
@@ -94,14 +94,15 @@ GROUP_RECORDS_LOST: Final = Signal(
 GROUP_SECONDS_UNTIL_LOST: Final = Signal(
     name="rebalance_monitor_group_seconds_until_lost",
     unit="seconds",
-    help="Estimated time until retention deletes records that the group has not committed, in seconds. 0 if retention"
-    " has already deleted uncommitted records. The series exists only if the time is shorter than one day. The monitor"
-    " computes two estimates and exports the smaller estimate. The first estimate uses the growth rate of the log"
-    " start offset. The second estimate uses the topic's retention.ms and the lag in seconds.",
+    help="Estimated time until retention deletes records that the group has not committed, in seconds. The value is 0"
+    " if retention has already deleted uncommitted records. The series exists only if the time is shorter than one"
+    " day. The monitor computes two estimates and exports the smaller estimate. The first estimate uses the growth"
+    " rate of the log start offset. The second estimate uses the topic's retention.ms and the lag in seconds.",
     unknown="The time is longer than one day, or no partition of the group has an estimate. A partition has no"
-    " estimate if its lag is zero or unknown. It also has no estimate if both the growth rate of its log start offset"
-    " and its retention.ms are unknown. The growth rate is unknown if the log start offset moved fewer than two times"
-    " in the last 24 hours. To read retention.ms, the monitor needs the right DESCRIBE_CONFIGS on the topic.",
+    " estimate if its lag is zero or unknown. It also has no estimate if two values are unknown: the growth rate of"
+    " its log start offset, and the retention.ms of its topic. The growth rate is unknown if the log start offset"
+    " moved fewer than two times in the last 24 hours. To read retention.ms, the monitor needs the right"
+    " DESCRIBE_CONFIGS on the topic.",
     example="rebalance_monitor_group_seconds_until_lost < 3600",
 )
 GROUP_LAST_COMMIT_TIMESTAMP_SECONDS: Final = Signal(
@@ -115,9 +116,9 @@ GROUP_CONSUMED_RECORDS_PER_SECOND: Final = Signal(
     name="rebalance_monitor_group_consumed_records_per_second",
     unit="records per second",
     help="Growth of the group's committed offsets in records per second, as the mean of the last five minutes. The"
-    " value is the sum over all partitions. 0 if the group committed nothing new.",
+    " value is the sum over all partitions. The value is 0 if the group committed no new offsets.",
     unknown="The rate of at least one partition is unknown. The rate is unknown in the first minute of observation,"
-    " and after the committed offset decreased.",
+    " and for a short time after the committed offset decreased.",
     example="rebalance_monitor_group_consumed_records_per_second == 0 and rebalance_monitor_group_lag > 0",
 )
 GROUP_PRODUCED_RECORDS_PER_SECOND: Final = Signal(
@@ -126,14 +127,14 @@ GROUP_PRODUCED_RECORDS_PER_SECOND: Final = Signal(
     help="Growth of the end offsets of the group's partitions in records per second, as the mean of the last five"
     " minutes. The value is the sum over all partitions with a committed offset.",
     unknown="The rate of at least one partition is unknown. The rate is unknown in the first minute of observation,"
-    " and after the topic was deleted and created again.",
+    " and for a short time after the topic was deleted and created again.",
     example="rebalance_monitor_group_produced_records_per_second > rebalance_monitor_group_consumed_records_per_second",
 )
 GROUP_CATCH_UP_SECONDS: Final = Signal(
     name="rebalance_monitor_group_catch_up_seconds",
     unit="seconds",
-    help="Estimated time until the group has no lag, in seconds. The estimate assumes that the consume rate and the"
-    " produce rate do not change. The value is the lag, divided by the difference between the two rates.",
+    help="Estimated time until the group has no lag, in seconds. The value is the lag, divided by the difference"
+    " between the consume rate and the produce rate. The estimate assumes that these rates do not change.",
     unknown="The group has no lag, or its lag does not decrease. The series is also absent if the lag or one of the"
     " rates is unknown.",
     example="rebalance_monitor_group_catch_up_seconds > 3600",
@@ -168,11 +169,11 @@ GROUP_LAG_CAUSE_INFO: Final = Signal(
             )
         }
     ),
-    help="Cause of the group's lag, as labels. The value is always 1. The label `cause` names the cause. The other"
-    " labels name the partition, the member and the client host that the cause concerns. These labels are empty if the"
-    " cause concerns the whole group. A group has at most one series. The group's page shows the evidence for the"
+    help="Cause of the group's lag, as labels. The value is always 1. The label `cause` names the cause. If the cause"
+    " concerns a single partition, member or client host, the other labels name this partition, member or host."
+    " Otherwise, these labels are empty. A group has at most one series. The group's page shows the evidence for the"
     " cause.",
-    unknown="For the last minute, no partition of the group has been at least 30 seconds behind. The series is also"
+    unknown="No partition of the group has been at least 30 seconds behind for a minute or longer. The series is also"
     " absent if an open transaction blocks the group's last commits.",
     example='rebalance_monitor_group_lag_cause_info{cause="hot_partition"}',
 )

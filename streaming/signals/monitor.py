@@ -82,8 +82,8 @@ RECORDS_SKIPPED: Final = Signal(
     labels=(*OF_A_CLUSTER, "reason"),
     granularity=CLUSTER,
     help="Number of records that the monitor skipped, by reason. If only the data of one member could not be decoded,"
-    " only these data were skipped. The table `quarantine` contains all skipped records, except records with the"
-    " reason foreign_partition.",
+    " the monitor skipped only these data. The table `quarantine` contains all skipped records, except records with"
+    " the reason foreign_partition.",
     unknown="The monitor has not skipped any record for this reason.",
     example="increase(rebalance_monitor_records_skipped_total[1h]) > 0",
 )
@@ -94,8 +94,8 @@ OFFSETS_TOPIC_LAG: Final = Signal(
     granularity=CLUSTER,
     help="Number of records in the __consumer_offsets partition, up to its high watermark, that the monitor has not"
     " read yet.",
-    unknown="The partition was not sampled recently, or `source.kind` is `admin-api`. This source does not read"
-    " __consumer_offsets.",
+    unknown="The partition was not sampled recently, or `source.kind` is `admin-api`. With `admin-api`, the monitor"
+    " does not read __consumer_offsets.",
     example="sum by (cluster) (rebalance_monitor_offsets_topic_lag)",
 )
 OFFSETS_TOPIC_BLOCKED: Final = Signal(
@@ -105,8 +105,8 @@ OFFSETS_TOPIC_BLOCKED: Final = Signal(
     granularity=CLUSTER,
     help="Number of records in the __consumer_offsets partition that the monitor cannot read because of an open"
     " transaction. While the transaction is open, the states of the groups in this partition are unknown.",
-    unknown="The partition was not sampled recently, or `source.kind` is `admin-api`. This source does not read"
-    " __consumer_offsets.",
+    unknown="The partition was not sampled recently, or `source.kind` is `admin-api`. With `admin-api`, the monitor"
+    " does not read __consumer_offsets.",
     example="rebalance_monitor_offsets_topic_blocked > 0",
 )
 OFFSETS_TOPIC_LAST_STABLE_OFFSET: Final = Signal(
@@ -116,8 +116,8 @@ OFFSETS_TOPIC_LAST_STABLE_OFFSET: Final = Signal(
     granularity=CLUSTER,
     help="Last stable offset of the __consumer_offsets partition. The last stable offset is the first offset of the"
     " oldest open transaction. If no transaction is open, it is equal to the high watermark.",
-    unknown="The partition was not sampled recently, or `source.kind` is `admin-api`. This source does not read"
-    " __consumer_offsets.",
+    unknown="The partition was not sampled recently, or `source.kind` is `admin-api`. With `admin-api`, the monitor"
+    " does not read __consumer_offsets.",
     example="changes(rebalance_monitor_offsets_topic_last_stable_offset[5m]) == 0",
 )
 OFFSETS_TOPIC_LEADERLESS_PARTITIONS: Final = Signal(
@@ -159,7 +159,7 @@ BATCH_DURATION_SECONDS: Final = Signal(
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
     help="Durations of Spark's micro-batches since the start of the monitor, in seconds. A batch ends when the monitor"
-    " has written the last table.",
+    " has written the batch's rows to all tables.",
     unknown="The monitor has not finished a batch since its start.",
     example="histogram_quantile(0.9, sum by (cluster, le)"
     " (rate(rebalance_monitor_batch_duration_seconds_bucket[15m])))",
@@ -223,8 +223,9 @@ DROPPED_SERIES: Final = Signal(
     labels=(*OF_A_CLUSTER, "reason"),
     label_values=MappingProxyType({"reason": ("max_series",)}),
     granularity=CLUSTER,
-    help="Number of series that this scrape leaves out to stay within the limit metrics.max_series. The label `reason`"
-    " is always `max_series`. The value does not count series that metrics.exclude or metrics.granularity removes.",
+    help="Number of series that are missing in this scrape because the limit metrics.max_series is reached. The label"
+    " `reason` is always `max_series`. The value does not count series that metrics.exclude or metrics.granularity"
+    " removes.",
     unknown=_ALWAYS,
     example="rebalance_monitor_dropped_series > 0",
 )

@@ -25,7 +25,7 @@ REBALANCES_FAILED: Final = Signal(
     unit="rebalances",
     granularity=PARTITION,
     help="Number of failed rebalances: members joined a new generation, but the generation never got an assignment."
-    " The counter contains only failures that are visible in the records.",
+    " The monitor counts only failures that are visible in the records.",
     unknown="The group is a classic group and `source.kind` is `admin-api`. With `admin-api`, the monitor cannot see"
     " failed rebalances, because the coordinators do not report them.",
     example="increase(rebalance_monitor_rebalances_failed_total[1h]) > 0",
@@ -59,8 +59,8 @@ REBALANCES_BY_CAUSE: Final = Signal(
         }
     ),
     granularity=PARTITION,
-    help="Number of rebalances since the monitor first saw the group, by main cause. The value does not include"
-    " generations without a record in __consumer_offsets.",
+    help="Number of rebalances since the monitor first saw the group, by main cause. A generation without a record in"
+    " __consumer_offsets is not counted.",
     unknown="The monitor has not seen a rebalance of the group with this cause.",
     example='sum by (cause) (increase(rebalance_monitor_rebalances_by_cause_total{group="payments"}[1d]))',
 )
@@ -74,7 +74,7 @@ MOVED_PARTITIONS: Final = Signal(
     help="Number of partitions that moved from one owner to a different owner. `necessary=false` means that the move"
     " was needless: an assignment without this move is at least as balanced. `necessary=unknown` means that the"
     " monitor does not know how many moves were needed.",
-    unknown="No partition has moved with this value of the label `necessary`.",
+    unknown="No move of a partition had this value of the label `necessary`.",
     example='topk(10, increase(rebalance_monitor_moved_partitions_total{necessary="false"}[1d]))',
 )
 COMMIT_GAP_SECONDS: Final = Signal(
@@ -83,8 +83,8 @@ COMMIT_GAP_SECONDS: Final = Signal(
     unit="seconds",
     granularity=PARTITION,
     help="Time from the group's last commit before a rebalance to its first commit after the rebalance, in seconds."
-    " The histogram does not contain gaps of unknown length. The histogram starts again at 0 after a rebuild of the"
-    " checkpoint, and after the deletion of the group.",
+    " The histogram does not contain gaps of unknown length. If the checkpoint is rebuilt or the group is deleted, the"
+    " histogram starts again at 0.",
     unknown="The group has no commit gap of known length. The table `commit_gaps` shows why the length of a gap is"
     " unknown.",
     example="histogram_quantile(0.9, sum by (cluster, group, le)"

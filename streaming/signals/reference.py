@@ -14,13 +14,13 @@ _INTRODUCTION = """\
 `python -m tests.metrics_reference` writes this page from `streaming/signals/`. The tests check it.
 
 The default address is `127.0.0.1:9560/metrics`. The format is Prometheus' text format or OpenMetrics. At start, the
-monitor reads the topic __consumer_offsets to its end. Until then, it exports only the metrics of the section "The
-monitor itself".
+monitor reads the topic __consumer_offsets to its end. While the monitor reads, it exports only the metrics of the
+section "The monitor itself".
 
 **An unknown value has no series.** An unknown value is never exported as 0, -1, NaN or the last known value. A
-comparison such as `== 0` does not match an absent series. To find an absent series, use `absent(...)` or `unless`. If
-a metric describes a problem and this problem does not exist, the metric also has no series. For each metric, the line
-"reasons for an absent series" lists all reasons.
+comparison such as `== 0` does not match an absent series. To find an absent series, use `absent(...)` or `unless`. A
+metric that describes a problem has no series while the problem does not exist. For each metric, the line "reasons for
+an absent series" lists all reasons.
 
 **Some metrics are exported only for some groups.** For each metric, the line below the description shows its level of
 detail (granularity). The setting `metrics.granularity` selects the level of detail for all groups. With the default
@@ -29,8 +29,8 @@ detail (granularity). The setting `metrics.granularity` selects the level of det
 additional series for each of its topics. A group with problems has more series. To export more or fewer metrics, use
 these settings in the section `[metrics]`:
 
-- `granularity = "partition"` exports all details of all groups. `granularity = "member"` also exports the metrics of
-  members.
+- `granularity = "partition"` exports the metrics of the granularity `partition` for every group.
+- `granularity = "member"` also exports the metrics of members.
 - `include` and `exclude` are lists of metric names. A metric in `include` is exported for every group. A metric in
   `exclude` is exported for no group.
 - `compatible_with = ["kafka_exporter"]` adds the metrics of kafka_exporter for every group and partition. Dashboards

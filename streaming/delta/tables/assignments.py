@@ -24,8 +24,8 @@ _MISPLACED = pa.struct(
 )
 
 _DRIFT_PARTITIONS = (
-    "number of partitions whose owner breaks a rule of the group's own strategy. If the row is about a"
-    " different strategy, it is the number of partitions that this strategy would assign to a different member. Null if"
+    "number of partitions whose owner breaks a rule of the group's own strategy. If the row is about a different"
+    " strategy, the value is the number of partitions that this strategy would assign to a different member. Null if"
     " unknown"
 )
 _ASSIGNED_BY = (
@@ -50,19 +50,20 @@ ASSIGNMENT_DRIFT = Table(
                 "result of the comparison. The following values apply to the group's own strategy. `match` means that"
                 " every partition has the expected owner. `drift` means that the assignment breaks a rule of the"
                 " strategy, or that the leader's own library computes a different assignment. `equivalent` means that"
-                " some owners are not the expected owners, but that the strategy allows this assignment, too."
+                " some partitions do not have the expected owner, but that the strategy also allows this assignment."
                 " `withheld` means that some partitions get an owner only in the next round of a cooperative"
-                " rebalance. `differs_from_java` means that the assignment breaks no rule, but that Java computes a"
-                " different assignment. `rebalancing` means that the generation or epoch has no assignment yet."
-                " `unknown` means that an input is missing. `not_evaluated` means that the monitor does not implement"
-                " the strategy, or that your own strategy failed. For a strategy that the group does not use, the"
-                " value is same, differs, unknown or not_evaluated",
+                " rebalance. `differs_from_java` means that the assignment breaks no rule, but that the Java client"
+                " would compute a different assignment. `rebalancing` means that the generation or epoch has no"
+                " assignment yet. `unknown` means that an input of the comparison is missing. `not_evaluated` means"
+                " that the monitor does not implement the strategy, or that your own strategy failed. For a strategy"
+                " that the group does not use, the value is same, differs, unknown or not_evaluated",
             ),
             column(
                 "reason",
                 pa.string(),
-                "reason for the verdict unknown, not_evaluated or differs_from_java. If the verdict is drift and the"
-                " monitor checked only the common rules of all strategies, this is the reason why. Otherwise empty",
+                "reason for the verdict unknown, not_evaluated or differs_from_java. If the verdict is drift, but the"
+                " monitor checked only the common rules of all strategies, the column contains the reason for this"
+                " limited check. Otherwise empty",
             ),
             column("drift_partitions", pa.int32(), _DRIFT_PARTITIONS),
             column(
@@ -76,14 +77,14 @@ ASSIGNMENT_DRIFT = Table(
             column(
                 "evidence",
                 pa.list_(pa.string()),
-                "data of the group leader from which the monitor derives assigned_by",
+                "data of the group leader that show which library computed the assignment",
             ),
             NOT_KNOWN,
             column(
                 "metadata_sampled_time",
                 TIME,
-                "time of the sample with the topic metadata for the verdict. If the metadata come from several"
-                " samples, this is the time of the oldest sample",
+                "time of the sample that contains the topic metadata for the verdict. If several samples contain these"
+                " metadata, the value is the time of the oldest sample",
             ),
         ]
     ),

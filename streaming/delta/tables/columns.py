@@ -28,7 +28,7 @@ def column(name: str, kind: pa.DataType, comment: str) -> pa.Field:
     return pa.field(name, kind, metadata={"comment": comment})
 
 
-CLUSTER = column("cluster", pa.string(), "name of the Kafka cluster in the settings of the monitor")
+CLUSTER = column("cluster", pa.string(), "name of the Kafka cluster, as in the monitor's settings")
 RECORD = (
     CLUSTER,
     column("date", pa.date32(), "UTC date of record_time"),
@@ -46,8 +46,8 @@ RECORD = (
     column(
         "record_time",
         TIME,
-        "timestamp of the record, on the coordinator's clock. A row with the state Gone has the time when the monitor"
-        " polled the brokers. If source.kind is admin-api, all rows have the time of the poll",
+        "timestamp of the record, on the coordinator's clock. If the group has the state Gone, or if source.kind is"
+        " admin-api, the value is the time when the monitor polled the brokers",
     ),
 )
 GROUP = column("group_id", pa.string(), "id of the consumer group")
@@ -57,8 +57,8 @@ SAMPLED = (
     column(
         "sampled_time",
         TIME,
-        "time of the sample, when the monitor requested the end offsets. All commits of the sample were read before"
-        " this time",
+        "time of the sample: the time when the monitor requested the end offsets. The monitor read all commits of the"
+        " sample before this time",
     ),
 )
 SAMPLED_PARTITION = (
@@ -75,5 +75,5 @@ GENERATION = column(
 NOT_KNOWN = column(
     "not_known",
     pa.list_(pa.string()),
-    "names of the inputs that the monitor did not know when it evaluated the assignment",
+    "names of the data that were unknown when the monitor evaluated the assignment",
 )

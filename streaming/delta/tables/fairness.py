@@ -37,7 +37,7 @@ ASSIGNMENT_IMBALANCE = Table(
     "how evenly the work of one generation is distributed. The column scope shows who shares the work: all members,"
     " all client hosts, or the subscribers of one topic. If measure is partitions, the monitor writes rows for each"
     " evaluated generation. If measure is lag or throughput, it writes a row when the score has changed by at least"
-    " ten points. It also writes such a row when the score becomes known or unknown",
+    " ten points. It also writes a row when the score becomes known or unknown",
     pa.schema(
         [
             *_MEASURED,
@@ -58,8 +58,8 @@ ASSIGNMENT_IMBALANCE = Table(
             column(
                 "participants",
                 pa.int32(),
-                "number of members or client hosts that the row compares. Null if unknown. In this case, all numbers"
-                " in the following columns are also null",
+                "number of members or client hosts that the row compares. Null if unknown. If participants is null,"
+                " all numbers in the following columns are also null",
             ),
             column("total", pa.float64(), "total work of all participants. The unit depends on the column measure"),
             column(
@@ -84,8 +84,9 @@ ASSIGNMENT_IMBALANCE = Table(
             column(
                 "idle_in_any_assignment",
                 pa.int32(),
-                "smallest possible number of idle members or hosts. For example, some members must be idle if there"
-                " are fewer partitions than members. Null if unknown, or if measure is not partitions",
+                "smallest number of idle members or hosts that is possible in a valid assignment. For example, some"
+                " members must be idle if there are fewer partitions than members. Null if unknown, or if measure is"
+                " not partitions",
             ),
             column(
                 "max_to_mean_ratio",
@@ -122,9 +123,9 @@ ASSIGNMENT_IMBALANCE = Table(
             column(
                 "excess",
                 pa.float64(),
-                "excess work of the busiest member or host. It is the largest amount of work of one member or host,"
-                " minus this amount in the fairest valid assignment. 0 if both amounts are equal. The unit depends on"
-                " the column measure",
+                "excess work of the busiest member or host. The value is the work of the busiest member or host, minus"
+                " the work of the busiest member or host in the fairest valid assignment. The unit depends on the"
+                " column measure",
             ),
             column(
                 "unknown_reason",
@@ -138,11 +139,11 @@ ASSIGNMENT_IMBALANCE = Table(
                 _SKEW,
                 "topic skew of the group. If a topic cannot be divided equally, some members hold one extra partition."
                 " Topic skew means that the same members hold the extra partitions of several topics. The field"
-                " `members` contains at most ten of these members. The field `topics` is the number of topics whose"
-                " extra partition they hold. The field `surplus_partitions` is the number of partitions that other"
-                " members would hold in the fairest valid assignment. Null if there is no skew, if measure is not"
-                " partitions, or if scope is not member. The column removes_topic_skew of the table what_if marks the"
-                " strategy that removes the skew",
+                " `members` contains at most ten of these members. The field `topics` is the number of topics in which"
+                " these members hold an extra partition. The field `surplus_partitions` is the number of partitions"
+                " that other members would hold in the fairest valid assignment. Null if there is no skew, if measure"
+                " is not partitions, or if scope is not member. The column removes_topic_skew of the table what_if"
+                " marks the strategy that removes the skew",
             ),
             NOT_KNOWN,
         ]
@@ -152,9 +153,10 @@ ASSIGNMENT_IMBALANCE = Table(
 WHAT_IF = Table(
     "what_if",
     "the assignment that one strategy would compute for one generation. The column change shows the assumed number of"
-    " members: the present number, one member more, or one member fewer. If one batch evaluates several generations of"
-    " a group, only the last generation has rows. A group with more than 500 partitions has only rows for the present"
-    " number of members. A group with more than 20,000 partitions has no rows",
+    " members: the present number, one member more, or one member fewer. If one micro-batch contains several"
+    " generations of a group, the monitor writes rows only for the last generation. A group with more than 500"
+    " partitions has only rows for the present number of members. A group with more than 20,000 partitions has no"
+    " rows",
     pa.schema(
         [
             *RECORD,
@@ -186,8 +188,9 @@ WHAT_IF = Table(
             column(
                 "excess_partitions",
                 pa.int32(),
-                "number of excess partitions of the busiest member. It is the largest number of partitions of one"
-                " member, minus this number in the fairest valid assignment. Null if unknown",
+                "number of excess partitions of the busiest member. The value is the number of partitions of the"
+                " busiest member, minus the number of partitions of the busiest member in the fairest valid"
+                " assignment. Null if unknown",
             ),
             column("idle_members", pa.int32(), "number of members without partitions"),
             column(
@@ -205,8 +208,8 @@ WHAT_IF = Table(
             column(
                 "widest_topic_spread",
                 pa.int32(),
-                "largest spread of a topic. The spread of a topic compares the subscribers that hold the most and the"
-                " fewest partitions of the topic. It is the difference between these two numbers of partitions",
+                "largest spread of a topic. The spread of a topic is the largest number of its partitions that one"
+                " subscriber holds, minus the smallest number of its partitions that one subscriber holds",
             ),
             column(
                 "widest_spread_topic", pa.string(), "topic with the largest spread. Null if the largest spread is 0"
@@ -215,13 +218,13 @@ WHAT_IF = Table(
                 "rounds",
                 pa.int32(),
                 "number of rebalances until the group has the assignment. A cooperative strategy needs two rebalances."
-                " 0 if strategy is `(today)`",
+                " The value is 0 if strategy is `(today)`",
             ),
             column(
                 "removes_topic_skew",
                 pa.bool_(),
-                "true for the best strategy that removes the topic skew. The best strategy moves the fewest"
-                " partitions. Null if there is no skew",
+                "true if this strategy moves the fewest partitions of all strategies that remove the topic skew. Null"
+                " if there is no skew",
             ),
         ]
     ),

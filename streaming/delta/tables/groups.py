@@ -60,7 +60,7 @@ GROUP_GENERATIONS = Table(
     " generation with its assignment, the rejoin of a static member, or the transition to Empty. In a KIP-848 group,"
     " it is a new epoch, a new assignment epoch, or the end of a reconciliation. The tombstone of a group also has a"
     " row. If the brokers no longer list a group, but no record shows its end, the monitor writes a row with the state"
-    " Gone. The row contains the partition and the offset of the group's last record",
+    " Gone. This row contains the partition and the offset of the group's last record",
     pa.schema(
         [
             *RECORD,
@@ -97,25 +97,26 @@ GROUP_GENERATIONS = Table(
             column(
                 "not_known",
                 pa.list_(pa.string()),
-                "names of the data that the records do not contain. The values are group_epoch, member_metadata,"
-                " current_assignment, target_assignment, resolved_regex, topic_names, member_subscription and"
-                " member_assignment. The value topic_names means that the row contains topic ids instead of names. The"
-                " last two values mean that the monitor could not decode the data of a classic member. If source.kind"
-                " is admin-api, the column also lists the data that coordinators do not return",
+                "names of the missing data. The values are group_epoch, member_metadata, current_assignment,"
+                " target_assignment, resolved_regex, topic_names, member_subscription and member_assignment. The value"
+                " topic_names means that the row contains topic ids instead of names. The values member_subscription"
+                " and member_assignment mean that the monitor could not decode the data of a classic member. If"
+                " source.kind is admin-api, the column also lists the data that the coordinators did not return",
             ),
             column("rebalances_total", pa.int64(), "number of rebalances since the monitor first saw the group"),
             column(
                 "rebalances_failed_total",
                 pa.int64(),
-                "number of failed rebalances, since the monitor first saw the group. In a failed rebalance, members"
-                " joined a new generation, but the generation never got an assignment. The number contains only"
+                "number of failed rebalances since the monitor first saw the group. In a failed rebalance, members"
+                " joined a new generation, but the generation never got an assignment. The monitor counts only"
                 " failures that are visible in the records. Null if source.kind is admin-api and the group is a"
                 " classic group",
             ),
             column(
                 "empty_transitions_total",
                 pa.int64(),
-                "number of times that the last member left the group, since the monitor first saw the group",
+                "number of times that the last member left the group. The count starts when the monitor first sees the"
+                " group",
             ),
             column(
                 "incarnations",
@@ -142,9 +143,9 @@ REBALANCES = Table(
                 " a rebalance. `became_empty` means that the last member left. `first_seen` means that the monitor has"
                 " no earlier data about the group. `created` means that the group was created again. `upgraded` means"
                 " that the group changed to KIP-848. `downgraded` means that the group changed back to the classic"
-                " protocol. `deleted` means that the record is a tombstone of the group. A tombstone can also be a"
-                " part of an upgrade or downgrade. Then the group still exists, and its next row has the kind upgraded"
-                " or downgraded. `rebalance` means any other change",
+                " protocol. `deleted` means that the record is a tombstone of the group. If the tombstone is a part of"
+                " an upgrade or downgrade, the group still exists, and its next row has the kind upgraded or"
+                " downgraded. `rebalance` means any other change",
             ),
             column(
                 "primary_cause",
@@ -157,11 +158,12 @@ REBALANCES = Table(
                 pa.list_(pa.string()),
                 "causes of the rebalance that the records show. The most important cause comes first. The values are"
                 " strategy_changed, member_gone, member_joined, subscription_changed, metadata_changed,"
-                " cooperative_followup and unexplained. `strategy_changed` is also listed if only the group"
-                " coordinator reported the change. `member_gone` means that a member left, timed out or was fenced."
-                " `metadata_changed` means that a topic has more partitions than before. `cooperative_followup` means"
-                " that this is the next round of a cooperative rebalance. `unexplained` means that the records show no"
-                " cause, for example because a topic was deleted. Null if records are missing",
+                " cooperative_followup and unexplained. `strategy_changed` means that the group changed its strategy,"
+                " even if only the group coordinator reported the change. `member_gone` means that a member left,"
+                " timed out or was fenced. `metadata_changed` means that a topic has more partitions than before."
+                " `cooperative_followup` means that the rebalance is a later round of a cooperative rebalance."
+                " `unexplained` means that the records show no cause, for example after the deletion of a topic. Null"
+                " if records are missing",
             ),
             column("members", pa.int32(), "number of members after the rebalance"),
             column("protocol", pa.string(), "name of the strategy after the rebalance"),
@@ -186,9 +188,9 @@ REBALANCES = Table(
             column(
                 "fewest_moves",
                 pa.int32(),
-                "smallest number of partitions that had to move. A smaller number of moves would give a less balanced"
-                " assignment than the actual assignment. Null if the column unowned is not empty, or if a partition"
-                " has two owners",
+                "smallest number of partitions that had to move. With fewer moves, the assignment would be less"
+                " balanced than the actual assignment. Null if the column unowned is not empty, or if a partition has"
+                " two owners",
             ),
             column(
                 "fewest_is_exact", pa.bool_(), "true if fewest_moves is exact. false if fewest_moves is a lower bound"
@@ -203,21 +205,22 @@ REBALANCES = Table(
             column(
                 "unowned",
                 NAMED_PARTITIONS,
-                "partitions without an owner after the rebalance, including withheld partitions. Each of them was"
-                " assigned before, or a member claims it now. The records do not show whether these partitions still"
-                " exist",
+                "partitions without an owner after the rebalance, including withheld partitions. The column contains"
+                " only partitions that were known before the rebalance or that a member claims. Some of these"
+                " partitions may no longer exist, because the records do not show deletions",
             ),
             column(
                 "unowned_before_partitions",
                 pa.int32(),
-                "number of partitions in the column unowned that had no owner in the previous row either",
+                "number of partitions in the column unowned that already had no owner after the previous rebalance",
             ),
             column("claimed_twice", NAMED_PARTITIONS, "partitions that two members claimed when they joined"),
             column(
                 "eager_claimers",
                 pa.int32(),
                 "number of members that claimed partitions when they joined a group with an eager strategy. With an"
-                " eager strategy, members should revoke all partitions first. 0 if the strategy is not eager",
+                " eager strategy, members should revoke all partitions before they join. The value is 0 if the"
+                " strategy is not eager",
             ),
             column("subscriptions", pa.int32(), "number of different subscriptions among the members"),
             column(
@@ -229,7 +232,7 @@ REBALANCES = Table(
             column(
                 "skipped_generations",
                 pa.int64(),
-                "number of generations between the previous row and this row. These generations have no record",
+                "number of generations without a record between the previous row and this row",
             ),
             column(
                 "not_known",
@@ -261,8 +264,8 @@ REBALANCES = Table(
 GROUP_CONDITIONS = Table(
     "group_conditions",
     "the start or the end of one condition of a group. The row contains the time of the sample that first showed this"
-    " change. The first sample of each UTC date repeats the row of every active condition. So each active condition"
-    " has a recent row when the monitor deletes old rows",
+    " change. The first sample of each UTC date repeats the row of every active condition. So an active condition"
+    " still has a row when the monitor has deleted old rows",
     pa.schema(
         [
             *SAMPLED,
@@ -295,8 +298,8 @@ GROUP_CONDITIONS = Table(
             column(
                 "read_up_to_time",
                 TIME,
-                "time up to which the monitor had read the group's records when it wrote the row. Null if the row is"
-                " repeated, or if the group no longer exists",
+                "time up to which the monitor had read the group's records. The row takes all records before this time"
+                " into account. Null if the row is repeated, or if the group no longer exists",
             ),
         ]
     ),
@@ -304,10 +307,10 @@ GROUP_CONDITIONS = Table(
 
 COMMIT_GAPS = Table(
     "commit_gaps",
-    "one commit gap. A commit gap is the time around one rebalance in which no member of the group committed. The row"
-    " has the same partition and offset as the row of the rebalance in the table rebalances. The monitor writes the"
-    " row when it closes the gap. It closes the gap at the latest when it reads a record that is more than"
-    " evaluation.stuck_after_seconds newer than the rebalance. If source.kind is admin-api, the table has no rows",
+    "one commit gap. A commit gap is the time around one rebalance in which no member of the group committed. The"
+    " columns offsets_topic_partition and offsets_topic_offset have the same values as in the row of the rebalance in"
+    " the table rebalances. The monitor writes the row when it closes the gap (see the column closed_by). If"
+    " source.kind is admin-api, the table has no rows",
     pa.schema(
         [
             *RECORD,
@@ -323,11 +326,11 @@ COMMIT_GAPS = Table(
                 "unknown_reason",
                 pa.string(),
                 "reason why commit_gap_ms is unknown. `no_commit_before` means that the group had no commit before the"
-                " rebalance. `no_commit_after` means that the group had no commit from the rebalance until the monitor"
-                " closed the gap. `offsets_missing` means that the gap contains an offset without a readable record,"
-                " which was possibly a commit. `clock_went_back` means that the first commit after the rebalance has"
-                " an earlier timestamp than the last commit before the rebalance. The timestamps come from two brokers"
-                " with different clocks",
+                " rebalance. `no_commit_after` means that the group had no commit after the rebalance until the"
+                " monitor closed the gap. `offsets_missing` means that a record in the gap is missing or could not be"
+                " decoded, and that this record was possibly a commit. `clock_went_back` means that the first commit"
+                " after the rebalance has an earlier timestamp than the last commit before the rebalance, because the"
+                " timestamps come from two brokers with different clocks",
             ),
             column(
                 "worst_topic",
@@ -349,8 +352,8 @@ COMMIT_GAPS = Table(
             column(
                 "silent_partitions",
                 pa.int32(),
-                "number of partitions that had a commit before the rebalance, but no commit between the rebalance and"
-                " the end of the gap. Null if unknown",
+                "number of partitions that had a commit before the rebalance, but no commit from the rebalance until"
+                " the monitor closed the gap. Null if unknown",
             ),
             column(
                 "usual_interval_ms",
@@ -364,24 +367,24 @@ COMMIT_GAPS = Table(
                 "number of records that the group read again, because the committed offset decreased. For each"
                 " partition, the number is the last committed offset before the rebalance, minus the first committed"
                 " offset after the rebalance. A partition whose committed offset did not decrease counts as 0. The"
-                " column contains the sum over all partitions. The real number of repeated records can be higher."
-                " Offset resets of a group without members do not count. Null if unknown, or if no partition has a"
-                " commit both before and after the rebalance",
+                " column contains the sum over all partitions. The value is a minimum, because members may read"
+                " records twice without committing them twice. Offset resets of a group without members do not count."
+                " Null if unknown, or if no partition has a commit both before and after the rebalance",
             ),
             column(
                 "closed_by",
                 pa.string(),
                 "reason why the monitor closed the gap. `all_committed` means that each partition with a commit before"
                 " the rebalance has a new commit, or that its committed offset was deleted. `next_rebalance` means"
-                " that the next rebalance started. `round_passed` means that the gap was longer than"
-                " evaluation.stuck_after_seconds. `group_deleted` means that the group was deleted. `nothing_before`"
-                " means that there was no commit before the rebalance",
+                " that the next rebalance started. `round_passed` means that the monitor read a record that is more"
+                " than evaluation.stuck_after_seconds newer than the rebalance. `group_deleted` means that the group"
+                " was deleted. `nothing_before` means that there was no commit before the rebalance",
             ),
             column(
                 "last_commit_time",
                 TIME,
-                "start of the gap. This is the coordinator's timestamp of the group's last commit before the"
-                " rebalance. Null if unknown",
+                "start of the gap: the coordinator's timestamp of the group's last commit before the rebalance. Null"
+                " if unknown",
             ),
         ]
     ),

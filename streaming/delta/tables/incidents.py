@@ -26,9 +26,9 @@ _EVIDENCE = pa.list_(
 INCIDENTS = Table(
     "incidents",
     "the start, a change or the end of one incident. The row contains the time of the sample that first showed this"
-    " change. The first sample of each UTC date repeats the row of every open incident. So each open incident has a"
-    " recent row when the monitor deletes old rows. The last row of an incident describes the whole incident. The"
-    " rules are in streaming/evaluation/incidents/__init__.py",
+    " change. The first sample of each UTC date repeats the row of every open incident. So an open incident still has"
+    " a row when the monitor has deleted old rows. The last row of an incident describes the whole incident. The rules"
+    " are in streaming/evaluation/incidents/__init__.py",
     pa.schema(
         [
             *SAMPLED,
@@ -52,14 +52,14 @@ INCIDENTS = Table(
             column(
                 "quiet_since_time",
                 TIME,
-                "time since which no evidence has been active. The incident ends when no evidence has been active for"
-                " ten minutes. Null while evidence is active",
+                "time when the last active evidence ended. If no new evidence starts, the monitor closes the incident"
+                " ten minutes later. Null while evidence is active",
             ),
             column(
                 "end_time",
                 TIME,
-                "end of the incident, which is the time when its last evidence ended. For a merged incident, end_time"
-                " is the time of the merge. Null while the incident is open",
+                "end of the incident: the time when its last evidence ended. If the incident was merged, the value is"
+                " the time of the merge. Null while the incident is open",
             ),
             column(
                 "merged_into",
@@ -77,8 +77,8 @@ INCIDENTS = Table(
             column(
                 "story",
                 pa.list_(pa.string()),
-                "description of the incident in sentences. They describe the problem, its start time, the affected"
-                " groups, the effect, and the remedy",
+                "sentences that describe the incident: the problem, its start time, the affected groups, the effect,"
+                " and the remedy",
             ),
             column(
                 "links",

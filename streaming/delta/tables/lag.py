@@ -45,16 +45,17 @@ GROUP_LAG = Table(
             column(
                 "lag",
                 pa.int64(),
-                "number of records that the group has not committed. It is end_offset minus committed_offset. If the"
-                " log has no record at committed_offset, it is end_offset minus the offset of the next record. Null if"
-                " unknown",
+                "number of records that the group has not committed. The value is end_offset minus committed_offset."
+                " If the log has no record at committed_offset, the value is end_offset minus the offset of the next"
+                " record in the log. Null if unknown",
             ),
             column(
                 "unknown_reason",
                 pa.string(),
                 "reason why the lag is unknown. The values are blocked, topic_deleted, partition_deleted,"
-                f" no_end_offset, end_before_commit, maybe_only_markers and {OFFSET_DELETED}. The last value means that"
-                " the committed offset expired, or that the group, the topic or the committed offset was deleted",
+                f" no_end_offset, end_before_commit, maybe_only_markers and {OFFSET_DELETED}. The value"
+                f" {OFFSET_DELETED} means that the committed offset expired, or that the group, the topic or the offset"
+                " was deleted",
             ),
             column(
                 "lag_seconds",
@@ -76,15 +77,15 @@ GROUP_LAG = Table(
                 "consumed_records_per_second",
                 pa.float64(),
                 "growth of committed_offset in records per second, as the mean of the last five minutes. Null if"
-                " unknown. The rate is unknown in the first minute of observation, and after committed_offset"
-                " decreased",
+                " unknown. The rate is unknown in the first minute of observation, and for a short time after"
+                " committed_offset decreased",
             ),
             column(
                 "produced_records_per_second",
                 pa.float64(),
                 "growth of end_offset in records per second, as the mean of the last five minutes. Null if unknown."
-                " The rate is unknown in the first minute of observation, and after the topic was deleted and created"
-                " again",
+                " The rate is unknown in the first minute of observation, and for a short time after the topic was"
+                " deleted and created again",
             ),
         ]
     ),
@@ -116,8 +117,8 @@ PARTITION_STATUS = Table(
             column(
                 "completeness",
                 pa.float64(),
-                "share of the last ten commits that the monitor knows. For example, the value is 0.5 if the monitor"
-                " knows five commits",
+                "number of known commits among the last ten commits, divided by ten. For example, the value is 0.5 if"
+                " the monitor knows five commits",
             ),
             column(
                 "committed_offset",
@@ -140,10 +141,10 @@ PARTITION_STATUS = Table(
             column(
                 "seconds_until_lost",
                 pa.float64(),
-                "estimated time until retention deletes records that the group has not committed, in seconds. 0 if"
-                " retention has already deleted uncommitted records. Null if unknown, or if there is no lag. The"
-                " monitor computes the estimate from the growth rate of the log start offset, and from the topic's"
-                " retention.ms",
+                "estimated time until retention deletes records that the group has not committed, in seconds. The"
+                " value is 0 if retention has already deleted uncommitted records. Null if unknown, or if there is no"
+                " lag. The monitor computes the estimate from the growth rate of the log start offset, and from the"
+                " topic's retention.ms",
             ),
             column(
                 "seconds_until_lost_kind",
@@ -188,15 +189,16 @@ LAG_CAUSES = Table(
             column(
                 "partition",
                 pa.int32(),
-                "number of this partition. Null if the cause does not concern a single partition",
+                "number of the partition that the cause concerns. Null if the cause does not concern a single"
+                " partition",
             ),
             column(
                 "member",
                 pa.string(),
                 "name of the member that the cause concerns. Null if the cause does not concern a single member",
             ),
-            column("client_id", pa.string(), "client id of this member"),
-            column("client_host", pa.string(), "host of this member, or the slow host"),
+            column("client_id", pa.string(), "client id of the member that the cause concerns"),
+            column("client_host", pa.string(), "host of the member that the cause concerns, or the slow host"),
             column(
                 "text",
                 pa.string(),

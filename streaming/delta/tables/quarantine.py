@@ -34,20 +34,20 @@ QUARANTINE = Table(
             column(
                 "key_bytes",
                 pa.int64(),
-                "size of the record's key in bytes. The column key contains only the first 16 KiB",
+                "size of the complete key of the record, in bytes",
             ),
             column(
                 "value_bytes",
                 pa.int64(),
-                "size of the record's value in bytes. The column value contains only the first 16 KiB",
+                "size of the complete value of the record, in bytes",
             ),
             column(
                 "records",
                 pa.int64(),
                 "number of records that the row describes, normally 1. If a batch contains more than 1 MiB of such"
-                " records in one partition, the records above this limit share a row. There is one shared row for each"
-                " reason, and it contains no key and no value. In a shared row, offsets_topic_offset is the offset of"
-                " the last record",
+                " records in one partition, all further records with the same reason share one row. The shared row"
+                " contains no key and no value. In a shared row, offsets_topic_offset is the offset of the last"
+                " record",
             ),
             column("first_offset", pa.int64(), "offset of the first record that the row describes"),
         ]
