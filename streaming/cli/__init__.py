@@ -29,7 +29,7 @@ class _LazyCommandGroup(click.Group):
         return list(_COMMANDS)
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run a command. If it fails, remove the secrets of the settings from its error message."""
+        """Run a command. If the command fails, remove the secrets in the settings from the error message."""
         try:
             return super().invoke(ctx)
         except click.UsageError:

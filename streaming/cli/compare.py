@@ -93,10 +93,10 @@ def _idle_cell(members: tuple[str, ...]) -> str:
 
 
 def _read_scenario(text: bytes, wanted_id: str | None) -> object:
-    """Return the scenario with the id `wanted_id`.
+    """Return the scenario in `text` with the id `wanted_id`.
 
-    If `wanted_id` is None, the text must contain exactly one scenario. The text contains one JSON object, or one
-    JSON object per line.
+    `text` contains one JSON object, or one JSON object per line. If `wanted_id` is None, `text` must contain exactly
+    one scenario.
     """
     try:
         scenarios = [decode_line(text)]

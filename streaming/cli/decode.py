@@ -15,7 +15,7 @@ BAD_LINE: Final = "bad_line"
 
 
 class _RawRecord(msgspec.Struct):
-    """One input line. Both fields are required: a tombstone has the `value` null, not a missing `value`."""
+    """One input line. Both fields are required. The `value` of a tombstone is null."""
 
     key: bytes | None
     value: bytes | None

@@ -173,8 +173,8 @@ def _kafka_settings(bootstrap_server: str | None, settings: Settings) -> KafkaSe
 def _read_conditions(settings: Settings, tables: str | None, *, is_other_cluster: bool) -> Conditions | None:
     """Return the active conditions of each group in the cluster.
 
-    Return None if the folder in the settings does not contain the table. Return None, too, if --bootstrap-server is set
-    without --tables.
+    Return None if --bootstrap-server is set without --tables, or if the table of conditions is not readable in the
+    folder that the settings name.
     """
     if tables is None and is_other_cluster:
         return None
@@ -194,8 +194,8 @@ def _read_conditions(settings: Settings, tables: str | None, *, is_other_cluster
 class _Filter:
     """A filter that selects groups by the states and types in the options --state and --type.
 
-    If an option is not set, its collection is empty and matches every group. A set option never matches an unknown
-    value.
+    If an option is not set, its collection is empty, and every group matches. If an option is set, a group with an
+    unknown value does not match.
     """
 
     states: Collection[str]
@@ -207,7 +207,7 @@ class _Filter:
     def may_match(self, listed: ListedGroup) -> bool:
         """Return True if the group can match, so that the command must request its description.
 
-        Old brokers do not list states or types. A group without a listed state or type can match.
+        Old brokers do not list states or types, so a group without a listed state or type can match.
         """
         return (listed.state is None or _is_among(listed.state, self.states)) and (
             listed.group_type is None or _is_among(listed.group_type, self.group_types)

@@ -121,7 +121,8 @@ class _History:
 
     `rebalances` contains the last rows of the table `rebalances`. `changes` contains the rows of `group_conditions`
     since the first of these rebalances. `active` contains the conditions that have not ended. `problems` contains the
-    fairness problems after each rebalance. The key is the position of the rebalance.
+    fairness problems after each rebalance. Its keys are the positions of the rebalances' records in
+    `__consumer_offsets`.
     """
 
     rebalances: Sequence[Row]
@@ -178,7 +179,7 @@ def _position(row: Row) -> _Position:
 
 
 def _read_fairness_problems(group: str, root: str, cluster: str | None) -> Mapping[_Position, Sequence[str]]:
-    """Return the fairness problems of each assignment. The key is the position of the assignment's record."""
+    """Return the fairness problems of each assignment. The keys are the positions of the assignments' records."""
     from streaming.delta.stored import stored_rows  # noqa: PLC0415 - a slow import would slow down --help
     from streaming.delta.stored_table import NoTableError  # noqa: PLC0415 - a slow import would slow down --help
     from streaming.delta.tables import ASSIGNMENT_IMBALANCE  # noqa: PLC0415 - as above

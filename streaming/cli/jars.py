@@ -47,7 +47,8 @@ def jars(*, every_kafka: bool, target: Path | None, source: Path | None) -> None
 
     For a machine without internet access, run `rebalance-monitor jars --to FOLDER` on a machine with internet access.
     Copy the folder to the other machine, and run `rebalance-monitor jars --from FOLDER` there. Both machines need the
-    same version of the monitor. The command verifies each jar with a hash that is part of the monitor.
+    same version of the monitor. The monitor contains the hash of each jar, and the command compares each jar with its
+    hash.
     """
     if target is not None and source is not None:
         raise click.UsageError("--to and --from cannot be used together: use --to on the machine with internet access")

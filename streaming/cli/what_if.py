@@ -159,7 +159,7 @@ def _print_json(group: str, answer: WhatIf, moved_keys: Mapping[str, Fraction]) 
 
 
 def compute_moved_keys(spec: GroupSpec, change: Change) -> dict[str, Fraction]:
-    """Return the share of moved keys for each topic that grows (`share_of_moved_keys`).
+    """Return the share of keys that move to a different partition, for each topic that gets more partitions.
 
     The result does not contain topics without assigned partitions, because their present partition counts are unknown.
 

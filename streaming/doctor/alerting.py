@@ -3,19 +3,20 @@
 1. Prometheus scrapes the monitor if two conditions are true. First, Prometheus has a series `rebalance_monitor_ready`
    whose label `cluster` is the name of the cluster. Second, the target of this series is up. If the label
    `exported_cluster` contains the name of the cluster, the scrape job has no `honor_labels`. A target is this monitor
-   if it has an address of this machine and the port in the settings. If no target is this monitor, Prometheus may
-   scrape only a second monitor of the same cluster. But a proxy or a published port of a container also has a different
-   address. So this finding is only a note.
+   if it has an address of this machine and the port in the settings. If no target is this monitor, the finding is only
+   a note, because there are two possible reasons. Prometheus may scrape only a second monitor of the same cluster. Or
+   Prometheus may scrape this monitor at a different address, for example the address of a proxy or the published port
+   of a container.
 2. All rule groups of this project must be loaded, and no rule may have failed at its last evaluation. One recording
    rule has the label `checksum` with the checksum of all rules. So the finding shows if the loaded rules belong to a
    different release.
 3. A test alert has the labels `alertname`, `severity`, `cluster` and `group`, and the labels from the command line. It
    ends after `TEST_ALERT_SECONDS`. The finding contains the receivers that Alertmanager returns for this alert. An
-   older test alert can still be active, so the labels must be exactly the same. The user must check at the receiver
-   that the alert arrived.
-4. Each test alert has a different label `group`. So no correct inhibition rule suppresses a test alert. But an
-   inhibition rule without `group` suppresses alerts of other groups, and also test alerts. The default configuration of
-   kube-prometheus-stack contains such a rule.
+   older test alert can still be active, so alerts with different labels are ignored. The user must check at the
+   receiver that the alert arrived. If all receivers drop alerts (DROPPING_RECEIVERS), no notification arrives.
+4. Each test alert has a different label `group`, because a correct inhibition rule suppresses only alerts of the same
+   group. An inhibition rule without `group` also suppresses alerts of other groups, and so it suppresses test alerts.
+   The default configuration of kube-prometheus-stack contains such a rule.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ TEST_ALERT_SECONDS: Final = 300
 SEVERITIES: Final = ("critical", "warning", "info")
 FIXED_LABELS: Final = ("alertname", "severity", "cluster", "group")
 """Labels of the test alerts. The command line cannot set these labels."""
+DROPPING_RECEIVERS: Final = ("nobody", "null")
+"""Receivers without an address: `nobody` in `deploy/`, and `null` of kube-prometheus-stack."""
 RULE_GROUPS: Final = tuple(
     f"rebalance-monitor-{subject}"
     for subject in ("recording", "assignments", "rebalances", "progress", "retention", "coordinators", "monitor")
@@ -60,7 +63,10 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A loaded rule. `health` is `ok`, `err` or `unknown` (not evaluated yet). One rule has a `checksum` (rule 2)."""
+    """A loaded rule. `health` is `ok`, `err` or `unknown` (not evaluated yet).
+
+    Only one recording rule has a `checksum` (rule 2).
+    """
 
     group: str
     name: str
@@ -205,5 +211,17 @@ def sent_findings(sent: Sequence[SentAlert]) -> Iterator[Finding]:
             yield failed(point, text, remedy)
         elif not alert.receivers:
             yield failed(point, "sent, but it has no receiver", "add a route to the configuration of Alertmanager")
+        elif all(_is_dropping(receiver) for receiver in alert.receivers):
+            text = f"sent, and dropped by the receiver {', '.join(alert.receivers)}"
+            if severity == "info":
+                yield ok(point, f"{text}, because this severity needs no notification")
+            else:
+                remedy = f"add a route for the severity {severity}. Otherwise, such alerts notify nobody"
+                yield note(point, text, remedy)
         else:
             yield ok(point, f"sent to {', '.join(alert.receivers)}; check that it arrived there")
+
+
+def _is_dropping(receiver: str) -> bool:
+    """The receiver of an AlertmanagerConfig has the name `namespace/config/receiver`."""
+    return receiver.rpartition("/")[2] in DROPPING_RECEIVERS

@@ -127,9 +127,9 @@ def measure_clocks(
     """Estimate the clock offset of each leader of a `__consumer_offsets` partition.
 
     Raises KafkaError. `answering` contains the brokers that have answered. A broker that does not answer a request
-    receives no further requests. Each round compares the timestamps of new records with the time of the previous
-    request of end offsets (`broker_clocks`). The measurement ends when all clock offsets are known, at `end_ms`, or
-    after `ROUNDS` rounds.
+    receives no further requests. Each round reads the records that brokers have written since the previous round, and
+    compares their timestamps with the time of this machine (`broker_clocks`). The measurement ends when all clock
+    offsets are known, at `end_ms`, or after `ROUNDS` rounds.
     """
     start_ms, clocks, asked = now_ms(), BrokerClocks(), set(answering)
     ends = _request_ends(connection, asked, now_ms)

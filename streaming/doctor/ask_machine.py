@@ -39,7 +39,7 @@ CGROUPS = Path("/sys/fs/cgroup")
 class _CgroupFiles:
     """The files of one version of cgroups.
 
-    `cache` is a name in `memory.stat`. Its value is the memory that the kernel can free.
+    `cache` is the key in `memory.stat` for the memory that the kernel can free.
     """
 
     limit: str
@@ -119,7 +119,7 @@ def tables_finding(settings: Settings) -> Finding:
 
 
 def _content(folder: LocalFolder, settings: Settings) -> str:
-    """Return a text with the name of the checkpoint's cluster, or an empty text if there is no checkpoint yet.
+    """Return a text that names the cluster of the checkpoint, or an empty text if there is no checkpoint yet.
 
     Raises RemedyError if the checkpoint is damaged or belongs to a different cluster. Raises OSError if the checkpoint
     is not readable.

@@ -1,8 +1,8 @@
 """Ask the brokers which rights the monitor has, with the requests that the monitor itself sends.
 
 To check a right on all topics or all groups, a request contains the name of a topic or group that does not exist. A
-broker checks the rights before it searches for the topic or group. So its response shows if the right includes every
-name. No request changes or creates anything.
+broker checks the rights before it searches for the topic or group. So if the broker does not refuse the request, the
+monitor has the right for all names. No request changes or creates anything.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _Answer = bool | Unanswered
 
 
 def request_rights(connection: Connection, source_kind: str, answering_broker: int | None = None) -> Rights:
-    """Return the rights that this source needs. The value of a right is True if the monitor has the right.
+    """Return a value for each right that this source needs: True, False, or the reason why it is unknown.
 
     All requests go to `answering_broker`, a broker that has just answered. If `answering_broker` is None, the Kafka
     client selects the brokers. In this case, this function raises KafkaError if no broker answers.

@@ -42,7 +42,8 @@ def heap_bytes(driver_memory: str) -> int | None:
 def memory_finding(limit_bytes: int, available_bytes: int, driver_memory: str, clusters: int) -> Finding:
     """Compare the memory of this machine or container with the memory that the monitor needs for `clusters` clusters.
 
-    `available_bytes` is the memory that is free now. If the monitor already runs here, it uses a part of the memory.
+    `available_bytes` is the memory that is free now. If the monitor already runs here, `available_bytes` does not
+    include the memory that it uses.
     """
     heap = heap_bytes(driver_memory)
     if heap is None:
@@ -76,7 +77,7 @@ def memory_finding(limit_bytes: int, available_bytes: int, driver_memory: str, c
 
 
 def jars_finding(missing: Sequence[str], folder: str) -> Finding:
-    """Return the finding about the jars of Spark. The first start downloads missing jars, so they are only a note."""
+    """Return the finding about the jars of Spark. Missing jars are only a note: the first start downloads them."""
     if missing:
         remedy = "run `rebalance-monitor jars`. Otherwise, the first start downloads the jars"
         return note(JARS, f"{len(missing)} jars are missing or damaged in {folder}", remedy)

@@ -216,7 +216,7 @@ def test_doctor_finds_scrape_rules_and_alertmanager_and_its_test_alerts_arrive(a
         "Alertmanager": "version ",
         "test alert critical": "sent to payments-on-call;",
         "test alert warning": "sent to payments-tickets;",
-        "test alert info": "sent to nobody;",
+        "test alert info": "dropped by the receiver nobody,",
         "clocks, broker 1": "differs from the clock of this machine by at most ",
         "checkpoint": "belongs to the cluster 'demo'",
     }.items():

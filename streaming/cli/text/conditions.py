@@ -16,7 +16,7 @@ Row = Mapping[str, Any]
 def read_condition_changes(root: str, cluster: str | None, group_id: str) -> Sequence[Row]:
     """Return the rows of `group_conditions` about the starts and the ends of a group's conditions.
 
-    Empty if the table does not exist.
+    The result is empty if the table does not exist.
     """
     from streaming.delta.stored import stored_rows  # noqa: PLC0415 - a slow import would slow down --help
     from streaming.delta.stored_table import NoTableError  # noqa: PLC0415 - a slow import would slow down --help
@@ -30,7 +30,7 @@ def read_condition_changes(root: str, cluster: str | None, group_id: str) -> Seq
 
 
 def read_active_conditions(root: str, cluster: str | None, group_id: str) -> Sequence[Row]:
-    """Return the rows of a group's active conditions. Empty if the table does not exist."""
+    """Return the rows of a group's active conditions. The result is empty if the table does not exist."""
     from streaming.delta.stored import active_conditions  # noqa: PLC0415 - as above
     from streaming.delta.stored_table import NoTableError  # noqa: PLC0415 - as above
 

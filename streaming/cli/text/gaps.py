@@ -7,7 +7,7 @@ from typing import Any
 
 
 def read_commit_gaps(group: str, root: str, cluster: str | None) -> Sequence[dict[str, Any]]:
-    """Return the group's rows of `commit_gaps`. Empty if the table does not exist."""
+    """Return the group's rows of `commit_gaps`. The result is empty if the table does not exist."""
     from streaming.delta.stored import stored_rows  # noqa: PLC0415 - slow to import
     from streaming.delta.stored_table import NoTableError  # noqa: PLC0415 - slow to import
     from streaming.delta.tables import COMMIT_GAPS  # noqa: PLC0415 - as above

@@ -35,10 +35,10 @@ Conditions = Mapping[str, list[Row]]
 
 @dataclass(frozen=True, slots=True)
 class AnsweredGroup:
-    """A group in the responses of the brokers: the list of groups, and the coordinator's description of the group.
+    """The data of a group from two requests to the brokers.
 
-    The description was requested after the list. If the coordinator returned no description, `described` is None, and
-    `not_reported` contains the reason.
+    `listed` comes from the list of groups, and `described` from a later request to the group's coordinator. If the
+    coordinator returned no description, `described` is None, and `not_reported` contains the reason.
     """
 
     group_id: str
@@ -148,7 +148,7 @@ def group_cells(
 
 
 def _protocol_and_member_count(described: DescribedGroup | None) -> tuple[str | None, str | None]:
-    """Return the cells "protocol" and "members". None means unknown. Empty if the group has no strategy."""
+    """Return the cells "protocol" (empty if the group has no strategy) and "members". None means unknown."""
     return (described.protocol or "", str(len(described.members))) if described else (None, None)
 
 
@@ -157,7 +157,7 @@ def _conditions_text(rows: Iterable[Row]) -> str:
 
 
 def _fairness_text(group_id: str, described: DescribedGroup) -> str | None:
-    """Return the cell "fairness". Empty if the group has no assigned partitions. None if the fairness is unknown."""
+    """Return the cell "fairness": empty for a group without assigned partitions, None if the fairness is unknown."""
     if described.state not in _STATES_WITH_PARTITIONS or described.protocol_type != CONSUMER_PROTOCOL_TYPE:
         return ""
     if described.protocol == KAFKA_STREAMS_PROTOCOL:

@@ -1,4 +1,4 @@
-"""Creates the table cells with the values of a group that only a running monitor knows."""
+"""Creates table cells from the values that only a running monitor knows, for example the lag of a group."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _VERBOSE_COLUMNS = (
 
 
 def reported_columns(*, verbose: bool) -> Sequence[str]:
-    """Return the titles of the columns for these values."""
+    """Return the titles of the columns with the values of the running monitor."""
     return (*_COLUMNS, *_VERBOSE_COLUMNS) if verbose else _COLUMNS
 
 
@@ -50,7 +50,7 @@ _KINDS = ("session", "rebalance")
 def _cause(cause: Mapping[str, Any] | None) -> str:
     """Return the cause of lag and the advice.
 
-    Empty if the group has no cause of lag, or if the version of the monitor is too old to report causes.
+    The text is empty if the group has no cause of lag, or if the version of the monitor is too old to report causes.
     """
     return "" if cause is None else escape_text(" ".join(filter(None, (cause["text"], cause["advice"]))))
 

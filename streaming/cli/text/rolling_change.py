@@ -20,7 +20,7 @@ REJECTED = "INCONSISTENT_GROUP_PROTOCOL"
 
 
 def print_rolling_change(group: str, row: Mapping[str, Any], offers: Sequence[str], *, as_json: bool) -> None:
-    """Print the strategy that the group chooses at each step. `row` is its last row of `group_generations`.
+    """Print the strategy that the group chooses at each step. `row` is the group's last row in `group_generations`.
 
     Raises RemedyError if the group is not a classic group, or if the lists are invalid.
     """

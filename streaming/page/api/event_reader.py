@@ -64,7 +64,7 @@ class EventReader:
         }
 
     def _open(self, kind: EventType) -> CommittedTable | None:
-        """Return the table, or None if an earlier version of the monitor wrote the tables without this table."""
+        """Return the table, or None if it does not exist. Earlier versions of the monitor did not write every table."""
         try:
             return CommittedTable(self._root, kind.table, kind.columns)
         except NoTableError:

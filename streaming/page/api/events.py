@@ -10,10 +10,10 @@ EVENT_TYPES contains the types of events and their tables. Each row of these tab
    request follow, in the order of their commits (`delta.commit_order`). Events in the same commit are sorted by time.
    The monitor can write an event late, with an older time. A client that polls with the last cursor also receives such
    an event.
-3. The next event of each type is known (rule 2). The response continues with the event that has the earliest time among
-   them. So the limit of a response does not change the order of events.
+3. Rule 2 determines the next event of each type. Among these events, the response continues with the event that has the
+   earliest time. So the limit of a response does not change the order of events.
 4. A cursor contains one position for each table. If a later version of the monitor adds a table, older cursors contain
-   no position for this table. For such a cursor, the stored events of this table come first.
+   no position for this table. A client with such a cursor also receives the stored events of this table.
 5. A cursor becomes invalid if the client did not poll for hours, or if a table was created again. The response then has
    the status 410, and the client must start again with a time. The client can recognise events that it already has,
    because the `id` of an event stays the same.
@@ -94,7 +94,7 @@ class EventType:
         return [name for name in self.table.schema.names if name not in self.unused]
 
     def has_key(self, key: Sequence[KeyValue]) -> bool:
-        """Return True if the values have the types of the columns in `order`. The time is a number."""
+        """Return True if the values have the types of the columns in `order`. The time is in microseconds."""
         columns = [self.table.schema.field(name).type for name in self.order]
         types = [
             int,
@@ -206,7 +206,7 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """Rows in the order of rules 2 and 3, and the next positions. `has_more` is True if more rows exist now."""
+    """Rows in the order of rules 2 and 3, and the positions after them. `has_more` is True if more rows exist now."""
 
     rows: Sequence[tuple[EventType, Row]]
     positions: Mapping[str, Position]

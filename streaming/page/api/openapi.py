@@ -255,8 +255,8 @@ def _schemas() -> dict[str, Any]:
 def _described(schema: Mapping[str, Any], meanings: Mapping[str, str]) -> dict[str, Any]:
     """Return a schema with descriptions from API.md.
 
-    Only the schemas in `_WITH_OPTIONAL_FIELDS` have optional fields. All other fields are required, so their default
-    values are left out.
+    Only the schemas in `_WITH_OPTIONAL_FIELDS` have optional fields. Responses always contain all other fields, so the
+    default values of fields have no use and are left out.
     """
     properties = {
         name: {

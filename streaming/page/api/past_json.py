@@ -1,6 +1,6 @@
 """Converts groups of the past to JSON.
 
-A field has the same name and meaning in documents about the past and about the present (API.md).
+Fields with the same name have the same meaning in documents about the past and about the present (API.md).
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def _generation(generation: Membership) -> Mapping[str, Any]:
 
 
 def _last_findings(past: PastGroup) -> Mapping[str, Any] | None:
-    """Return the last findings before the requested time. None if the monitor measured at this time."""
+    """Return the findings of the last measurement if this measurement is not recent. Otherwise, return None."""
     if past.last_findings is None:
         return None
     return {
@@ -121,7 +121,7 @@ def _last_findings(past: PastGroup) -> Mapping[str, Any] | None:
 
 
 def _cause(row: Row | None) -> Mapping[str, Any] | None:
-    """Return the fields of the cause of lag that the table contains."""
+    """Return a cause of lag from its row in `lag_causes`, or None if there is no row."""
     if row is None:
         return None
     names = ("cause", "text", "reason", "topic", "partition", "member", "client_id", "client_host")

@@ -158,12 +158,26 @@ def test_without_an_alertmanager_every_alert_stays_in_prometheus() -> None:
             [FAILED, FAILED, FAILED],
             "no receiver; a silence for the whole cluster; an inhibition rule that ignores the group",
         ),
+        (
+            [
+                SentAlert("critical", ("monitoring/rebalance-monitor/on-call", "null")),
+                SentAlert("warning", ("null",)),
+                SentAlert("info", ("monitoring/rebalance-monitor/nobody",)),
+            ],
+            [OK, NOTE, OK],
+            "only alerts with the severity info may have no receiver that sends notifications",
+        ),
     ],
 )
 def test_a_test_alert_must_have_a_receiver_and_must_not_be_suppressed(
     sent: list[SentAlert], statuses: list[str], why: str
 ) -> None:
     assert [finding.status for finding in sent_findings(sent)] == statuses, why
+
+
+def test_the_reader_checks_the_arrival_only_if_a_receiver_sends_notifications() -> None:
+    sent = [SentAlert("critical", ("on-call", "null")), SentAlert("warning", ("null",)), SentAlert("info", ("nobody",))]
+    assert ["check that it arrived" in finding.text for finding in sent_findings(sent)] == [True, False, False]
 
 
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
