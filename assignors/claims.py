@@ -51,9 +51,9 @@ def settle_claims(
     ``partitions`` maps each topic to its partition count. ``scan`` contains the positions of the members, in the order
     in which their claims are read. The default is the order of ``members``.
 
-    If two members claim a partition, Java compares the ``rival_generation`` of the member whose claim it read first
-    with the ``claim_generation`` of the other member. For one member, the two fields have different values only if the
-    group contains sticky members of different versions.
+    Two members can claim the same partition. Java then compares two values: ``rival_generation`` of the member whose
+    claim it read first, and ``claim_generation`` of the other member. For one member, the two fields have different
+    values only if the group contains sticky members of different versions.
 
     >>> from assignors.model import MemberSubscription as Member
     >>> old = Member("A", ("t0",), owned=(("t0", 0), ("t0", 1)), generation_id=4)

@@ -15,7 +15,7 @@ The Delta tables are below `paths.tables`. Each table is partitioned by cluster 
 monitor runs, it merges small files and deletes rows older than `tables.retention_days`.
 
 A version of a table stays readable for two hours (`tables.versions_kept_hours`). So a query must finish within two
-hours. Time travel cannot read older versions. If a streaming read of a table pauses for more than two hours, it must
+hours. Older versions of a table cannot be read. If a streaming read of a table pauses for more than two hours, it must
 start again.
 
 [Example queries in SQL](../dashboards/QUERIES.md). `python -m tests.table_reference` writes this page.

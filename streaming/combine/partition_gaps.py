@@ -112,7 +112,7 @@ def merge_gaps(gaps: PartitionGaps, known: pa.Table, inputs: GapInputs, stuck_af
 
 @dataclass(slots=True)
 class _GapMerger:
-    """Applies a batch to the gaps of one partition."""
+    """Updates the commit gaps of one partition with the records of a batch."""
 
     inputs: GapInputs
     clock: Clock

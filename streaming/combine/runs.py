@@ -128,7 +128,8 @@ def _boundary_offsets(
 def _run_numbers(keys: int, code: Int64Array, partition: Int64Array, boundary_offset: Int64Array) -> Int64Array:
     """For each commit, return the index of the commit's run.
 
-    Most keys have only one run, which has the same index as the key. Only commits of further runs are sorted.
+    Most keys have only one run, which has the same index as the key. Only the commits of the second and later runs of a
+    key are sorted.
     """
     key_partition = np.zeros(keys, dtype=np.int64)
     key_partition[code] = partition

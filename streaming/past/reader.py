@@ -204,7 +204,7 @@ class PastReader:
         )
 
     def causes(self, at_ms: int) -> Mapping[str, Row]:
-        """Return the active causes of lag at a moment, as rows by group id.
+        """Map group ids to the rows of the causes of lag that are active at the requested time.
 
         The result is empty if the last measurement before the moment is too old (rule 6).
         """

@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 
 class ClusterWatch:
-    """The watch of one cluster, with one query. `settings` contains only the settings of this cluster."""
+    """Watches one cluster with one Spark streaming query. `settings` contains only the settings of this cluster."""
 
     def __init__(self, settings: Settings, now_ms: Callable[[], int]) -> None:
         self._settings = settings

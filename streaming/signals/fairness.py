@@ -104,7 +104,7 @@ TOPIC_SKEW: Final = Signal(
     " fairest valid assignment, other members hold the surplus partitions. The range strategy can cause topic skew."
     " The label `remedy` names the strategy that removes the skew. The label is empty if no known strategy removes the"
     " skew.",
-    unknown="The group has no topic skew, or the topic skew is unknown.",
+    unknown="The assignment has no topic skew, or the topic skew is unknown.",
     example='rebalance_monitor_topic_skew{remedy!=""} > 0',
 )
 WHAT_IF_EXCESS_PARTITIONS: Final = Signal(

@@ -1,9 +1,9 @@
 """Shorten the log of the query's file source, `query/sources/N`.
 
 Spark's file source writes one entry for each file that it reads. Every tenth batch with files writes the file
-`<number>.compact`. This file contains the entries of the previous `.compact` file and of all later batches. Spark never
-removes an entry. With one new file every five seconds, the `.compact` file would grow by 2 MB per day. Spark would
-write the whole file again every minute.
+`<number>.compact`. This file contains the entries of the previous `.compact` file and of all batches after that file.
+Spark never removes an entry. With one new file every five seconds, the `.compact` file would grow by 2 MB per day.
+Spark would write the whole file again every minute.
 
 1. The log is shortened inside a batch. During a batch, Spark's thread waits and does not use the log. The next
    `.compact` file begins with the shortened entries. So the query continues, and no restart is necessary.

@@ -70,7 +70,7 @@ ASSIGNMENT_IMBALANCE = Table(
             column(
                 "smallest",
                 pa.float64(),
-                "smallest amount of work of one member or host. The unit depends on the column measure",
+                "work of the member or host that has the least work. The unit depends on the column measure",
             ),
             column(
                 "busiest",

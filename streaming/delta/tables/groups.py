@@ -92,7 +92,7 @@ GROUP_GENERATIONS = Table(
                 " when it joined. The field `assignment` contains the partitions that the member may consume. The"
                 " field `target` contains the partitions that the coordinator wants to assign to the member. The field"
                 " `pending_revocation` contains the partitions that the member must revoke. A field is null if no"
-                " record contains its value. A partition has a topic_id only if the name of its topic is unknown",
+                " record contains its value. If the name of a topic is known, its topic_id is null",
             ),
             column(
                 "not_known",
@@ -264,8 +264,8 @@ REBALANCES = Table(
 GROUP_CONDITIONS = Table(
     "group_conditions",
     "the start or the end of one condition of a group. The row contains the time of the sample that first showed this"
-    " change. The first sample of each UTC date repeats the row of every active condition. So an active condition"
-    " still has a row when the monitor has deleted old rows",
+    " change. At the first sample of each UTC date, the monitor writes the row of every active condition again. So an"
+    " active condition still has a row when the monitor has deleted old rows",
     pa.schema(
         [
             *SAMPLED,

@@ -159,8 +159,8 @@ PARTITION_STATUS = Table(
 LAG_CAUSES = Table(
     "lag_causes",
     "the start or the end of the cause of a group's lag. The row contains the time of the sample that first showed"
-    " this change. A group has at most one cause at a time. The first sample of each UTC date repeats the row of every"
-    " active cause",
+    " this change. A group has at most one cause at a time. At the first sample of each UTC date, the monitor writes"
+    " the row of every active cause again",
     pa.schema(
         [
             *SAMPLED,

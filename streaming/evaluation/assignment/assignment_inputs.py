@@ -24,7 +24,7 @@ from streaming.group.snapshot import GroupSnapshot
 
 @dataclass(frozen=True)
 class AssignmentInputs:
-    """The recorded values of one generation that the evaluations of its assignment need.
+    """The recorded values of one generation. They are the inputs of each evaluation of its assignment.
 
     `owners` contains every owner in the assignment, even if the owner is not a member of the group. `unknown_topics`
     are subscribed topics whose partition count is unknown. `changed_topics` are topics whose partition count has

@@ -327,7 +327,7 @@ def _proven(
 
 
 def _hands_over(baseline: RebalanceBaseline, then: Sequence[GroupMember], now: Iterable[GroupMember]) -> bool:
-    """Return True if a member gets a partition that the previous cooperative round withheld from a different member.
+    """Return True if a partition that the previous cooperative round withheld from a member now has a different owner.
 
     Some partitions without an owner were withheld from no member, for example the partitions of a member that timed
     out. Such partitions do not count.

@@ -158,7 +158,7 @@ def _with_starts(explained: Mapping[str, ExplainedLag], active: Mapping[str, Row
 
 
 def _groups_with_unknown_lag(lag: LagEvaluation) -> frozenset[str]:
-    """Return the groups with an unknown lag in seconds, or with only a lower bound below WAITING_SECONDS (rule 3)."""
+    """Return the groups whose lag in seconds is unknown or a lower bound of less than WAITING_SECONDS (rule 3)."""
     rows = lag.partitions
     is_bound = pc.fill_null(pc.equal(rows["lag_seconds_kind"].cast(pa.string()), AT_LEAST), fill_value=False)
     is_unknown = pc.or_(pc.is_null(rows["lag_seconds"]), pc.and_(is_bound, pc.invert(_do_wait(rows))))
