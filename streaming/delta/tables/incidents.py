@@ -27,7 +27,8 @@ INCIDENTS = Table(
     "incidents",
     "the start, a change or the end of one incident. The row contains the time of the sample that first showed this"
     " change. At the first sample of each UTC date, the monitor writes the row of every open incident again. So an open"
-    " incident still has a row when the monitor has deleted old rows. The last row of an incident describes the whole incident. The rules"
+    " incident still has a row when the monitor has deleted old rows. The last row of an incident describes the whole"
+    " incident. The rules"
     " are in streaming/evaluation/incidents/__init__.py",
     pa.schema(
         [
