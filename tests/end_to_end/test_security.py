@@ -319,7 +319,7 @@ def test_without_a_right_on_the_log_run_names_the_polling_source_which_needs_non
         assert polling.stop() == 0
         log = polling.log.read_text()
         assert " INFO default: found 1 broker (Kafka " in log
-        assert "not in the answers of the brokers: generation id, leader, rebalances between polls" in log
+        assert "information that the brokers do not return: generation id, leader, rebalances between polls" in log
     finally:
         member.leave()
         group.leave_all()
