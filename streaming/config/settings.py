@@ -154,8 +154,7 @@ class SparkSettings(Section):
     """The Spark session of the monitor."""
 
     master: SparkMaster = Field(
-        "local[2]",
-        description="Spark master URL. local[n] runs at most n tasks in parallel for each cluster.",
+        "local[2]", description="Spark master URL. local[n] runs at most n tasks in parallel for each cluster."
     )
     driver_memory: str = Field("1g", description="Maximum heap size of the driver's JVM.")
     shuffle_partitions: int = Field(
@@ -170,8 +169,7 @@ class SparkSettings(Section):
     class_archive: bool = Field(
         True,
         description="If true, the driver's JVM uses the class archive that `rebalance-monitor jars` created. The"
-        " archive reduces the processor time of the start. If no suitable archive exists, the JVM starts without an"
-        " archive.",
+        " archive reduces the processor time of the start. If no archive fits, the JVM starts without an archive.",
     )
     log_level: str = Field(
         "ERROR", pattern="^(TRACE|DEBUG|INFO|WARN|ERROR|FATAL|OFF)$", description="Log level of Spark."
