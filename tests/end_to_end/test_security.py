@@ -140,7 +140,7 @@ def test_the_minimal_rights_are_enough_and_no_output_has_a_secret(secure: Secure
     )
     for line in (
         f" INFO default: missing rights: {optional} (optional)",
-        f" INFO default: open http://127.0.0.1:{watching.port}/?cluster=default to see the groups. Next: ",
+        f" INFO default: open http://127.0.0.1:{watching.port}/?cluster=default to see the groups. Next steps: ",
         " INFO Spark: Running Spark version",
         " DEBUG Spark: [Consumer clientId=",
         " INFO Spark: ConsumerConfig values",
