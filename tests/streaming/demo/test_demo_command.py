@@ -156,7 +156,7 @@ def test_ctrl_c_ends_all_processes_within_seconds_and_a_second_demo_is_refused(
     os.killpg(demo.process.pid, signal.SIGINT)  # as the terminal does: to the whole foreground process group
     os.kill(demo.process.pid, signal.SIGINT)  # a second signal: `timeout -s INT` signals the command and its group
     assert demo.exit_code(40) == 0, demo.output
-    assert demo.output.rstrip().endswith("until the next demo starts")
+    assert _words(demo.output).endswith("until the next demo starts")
     assert "Traceback" not in demo.output
     assert kept.exists()
     assert demo.processes() == []
