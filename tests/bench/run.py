@@ -66,7 +66,7 @@ def record_count(_context: click.Context, _option: click.Parameter, given: str |
 @click.option(
     "--records", callback=record_count, metavar="COUNT", help="Total commits instead of rounds, for example 10m."
 )
-@click.option("--rebalances", type=click.IntRange(1), default=30, show_default=True, help="Rebalances to wait for.")
+@click.option("--rebalances", type=click.IntRange(1), default=12, show_default=True, help="Rebalances to wait for.")
 @click.option(
     "--part",
     type=click.Choice(["catch-up", "rebalances", "state", "evaluation", "scrape", "tables", "past", "driver"]),
