@@ -8,7 +8,7 @@ six commands crashed at exit (https://github.com/apache/arrow/issues/34314).
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from datetime import date, datetime
+from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
 import pyarrow as pa
@@ -18,7 +18,10 @@ from deltalake.exceptions import DeltaError
 
 from streaming.config.redaction import hide_credentials, without_credentials
 from streaming.delta.tables import Table
+from streaming.delta.tables.columns import TIME
 from streaming.errors import RemedyError
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 class NoTableError(RemedyError):
@@ -72,8 +75,15 @@ class StoredTable:
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
         """Return the result of a query as rows. Raises TableReadError."""
-        rows: list[dict[str, Any]] = self.query(sql).to_pylist()
-        return rows
+        found = self.query(sql)
+        columns = [_times(column) if column.type == TIME else column.to_pylist() for column in found.columns]
+        return [dict(zip(found.column_names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+def _times(column: pa.ChunkedArray) -> list[datetime | None]:
+    """Convert a column of times. Arrow's own conversion takes eight times as long, because the times have a zone."""
+    microseconds = column.cast(pa.int64()).to_pylist()
+    return [None if one is None else _EPOCH + timedelta(microseconds=one) for one in microseconds]
 
 
 def open_table(path: str) -> DeltaTable:
