@@ -113,7 +113,7 @@ class WriterClaim:
         self._opened_files: Files | None = None
         self._stop = stop
         self._own_name = _name(cluster, checkpoint)
-        self._prefix = _digest(cluster)
+        self._prefix = digest(cluster)
         pid = os.getpid()
         self._mine = Writer(
             run_id=uuid.uuid4().hex,
@@ -313,8 +313,9 @@ def _machine() -> str:
 
 
 def _name(cluster: str, checkpoint: str) -> str:
-    return f"{FOLDER}/{_digest(cluster)}-{_digest(checkpoint)}.json"
+    return f"{FOLDER}/{digest(cluster)}-{digest(checkpoint)}.json"
 
 
-def _digest(text: str) -> str:
+def digest(text: str) -> str:
+    """Return a part of a file name for a cluster name or a checkpoint path, which can contain any character."""
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]

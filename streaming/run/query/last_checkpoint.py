@@ -15,14 +15,13 @@ prevents two monitors from writing at the same time.)
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import Callable
 
 from py4j.protocol import Py4JError
 
 from streaming.errors import STAYS, RemedyError
-from streaming.run.writers import FOLDER
+from streaming.run.writers import FOLDER, digest
 from streaming.spark.causes import plain_cause
 from streaming.spark.checkpoint import Identity
 from streaming.spark.files import Files
@@ -42,8 +41,7 @@ class LastCheckpoint:
     def __init__(self, open_files: Callable[[], Files], cluster: str, source: str) -> None:
         self._open_files = open_files
         self._cluster = cluster
-        digest = hashlib.sha256(cluster.encode(errors="surrogatepass")).hexdigest()[:16]
-        self._name = f"{FOLDER}/last-{digest}-{source}"
+        self._name = f"{FOLDER}/last-{digest(cluster)}-{source}"
 
     def read(self) -> str:
         """Return the id in the file, or an empty string if the id is unknown."""
@@ -53,8 +51,11 @@ class LastCheckpoint:
             self._report(error)
             return ""
 
-    def check(self, identity: Identity, checkpoint: str) -> None:
-        """Raise CheckpointPassedError if rule 3 does not allow the start."""
+    def take(self, identity: Identity, checkpoint: str) -> None:
+        """Store the id of this checkpoint. Call this method before the first append.
+
+        Raises CheckpointPassedError if rule 3 does not allow the start. `checkpoint` is the folder, for the message.
+        """
         last = self.read()
         if last not in {"", identity.checkpoint_id, identity.after}:
             raise CheckpointPassedError(
@@ -62,13 +63,11 @@ class LastCheckpoint:
                 " with a different checkpoint wrote them. This monitor would write these rows again: run"
                 " `rebalance-monitor rebuild`, or set paths.checkpoint to the checkpoint that was used last"
             )
-
-    def store(self, identity: Identity) -> None:
-        """Store the id of this checkpoint. Call this method before the first append."""
-        try:
-            self._open_files().write(self._name, identity.checkpoint_id.encode())
-        except (OSError, Py4JError) as error:
-            self._report(error)
+        if last != identity.checkpoint_id:
+            try:
+                self._open_files().write(self._name, identity.checkpoint_id.encode())
+            except (OSError, Py4JError) as error:
+                self._report(error)
 
     def _report(self, error: Exception) -> None:
         cause = plain_cause(error)

@@ -96,15 +96,14 @@ def prepare_checkpoint(
     identity = read_identity(files)
     if identity is None:
         created, bootstrap = make_checkpoint(session, settings, files, tables)
-        last.store(created)
+        last.take(created, settings.paths.checkpoint)
         return tables.for_checkpoint(created.checkpoint_id), bootstrap
     cluster, shuffle_partitions = settings.kafka.cluster, settings.spark.shuffle_partitions
     check_identity(identity, cluster, shuffle_partitions, settings.paths.checkpoint, settings.source.kind)
     tables.open_all()
     own_tables = tables.for_checkpoint(identity.checkpoint_id)
     check_age(files, own_tables.last_batch())
-    last.check(identity, settings.paths.checkpoint)
-    last.store(identity)
+    last.take(identity, settings.paths.checkpoint)
     ProgressFile(cluster, files, own_tables).check()
     files.make_folder(FEEDBACK_FOLDER)  # the query's second source fails if the folder does not exist
     files.remove_partial_files(FEEDBACK_FOLDER)

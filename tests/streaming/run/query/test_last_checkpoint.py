@@ -23,8 +23,7 @@ def created(last: LastCheckpoint) -> Identity:
 
 
 def start(last: LastCheckpoint, identity: Identity) -> None:
-    last.check(identity, "/checkpoint")
-    last.store(identity)
+    last.take(identity, "/checkpoint")
 
 
 def test_an_earlier_checkpoint_is_refused_after_a_new_one_was_used(last: LastCheckpoint) -> None:
@@ -34,7 +33,7 @@ def test_an_earlier_checkpoint_is_refused_after_a_new_one_was_used(last: LastChe
     new = created(last)
     start(last, new)
     with pytest.raises(CheckpointPassedError, match="run `rebalance-monitor rebuild`") as refused:
-        last.check(earlier, "/checkpoint")
+        last.take(earlier, "/checkpoint")
     assert len(str(refused.value).splitlines()) == 1
     assert refused.value.exit_code == STAYS
     start(last, new)
@@ -49,7 +48,7 @@ def test_a_rebuild_that_was_not_started_yet_is_followed_by_either_checkpoint(las
     rebuilt_again = created(last)
     start(last, rebuilt_again)
     with pytest.raises(CheckpointPassedError):
-        last.check(rebuilt, "/checkpoint")
+        last.take(rebuilt, "/checkpoint")
 
 
 def test_other_clusters_and_the_other_source_have_their_own_checkpoints(tmp_path: Path, last: LastCheckpoint) -> None:
@@ -69,5 +68,5 @@ def test_if_the_file_cannot_be_read_the_monitor_continues_with_a_warning(
 ) -> None:
     """Rule 4, as for a second writer."""
     last = LastCheckpoint(lambda: UnreadableFolder(tmp_path), "eu", "offsets-topic")  # type: ignore[arg-type, return-value]
-    last.check(created(last), "/checkpoint")
+    last.take(created(last), "/checkpoint")
     assert "eu: cannot detect rows of a different checkpoint" in caplog.text
