@@ -47,7 +47,7 @@ because the maximum size of its record limits the number of topic names.
 
 
 class TooManySubscriptionsError(ValueError):
-    """With so many different subscriptions, the computation of the fairest assignment would take too long."""
+    """Error: too many subscriptions differ, so the computation of the fairest assignment would take too long."""
 
 
 def fairest_sizes(group: GroupSpec, max_arcs: int = MAX_ARCS) -> tuple[int, ...]:

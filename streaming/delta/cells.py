@@ -12,7 +12,7 @@ Row = dict[str, Any]
 LAST_MS = 253_402_300_799_000
 """The last second of the year 9999, in milliseconds since 1970. Python and SQL do not support later times."""
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def utc(timestamp_ms: int) -> datetime:
@@ -21,12 +21,12 @@ def utc(timestamp_ms: int) -> datetime:
     A time before 1970 becomes the start of 1970. A time after 9999 becomes the end of 9999. Hostile clients can write
     such times.
     """
-    return _EPOCH + timedelta(milliseconds=min(max(timestamp_ms, 0), LAST_MS))
+    return EPOCH + timedelta(milliseconds=min(max(timestamp_ms, 0), LAST_MS))
 
 
 def timestamp_ms(time: datetime) -> int:
     """Convert a time in UTC to Kafka's milliseconds since 1970."""
-    return (time - _EPOCH) // timedelta(milliseconds=1)
+    return (time - EPOCH) // timedelta(milliseconds=1)
 
 
 def record_cells(cluster: str, position: Position) -> Row:

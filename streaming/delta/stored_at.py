@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from datetime import date, datetime, timedelta, timezone
+from datetime import date, datetime, timedelta
 from typing import Any
 
+from streaming.delta.cells import EPOCH
 from streaming.delta.stored import ORDER
 from streaming.delta.stored_table import StoredTable, where
 from streaming.delta.tables import Table
 
 _FEW_TIMES = 200
 """Maximum number of times in one SQL condition. The lag is written at most 2,880 times per date."""
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def last_rows(  # noqa: PLR0913 - the parts of one query
@@ -142,11 +141,11 @@ def _until(table: Table, until: datetime) -> str:
     the year 2262.
 
     >>> from streaming.delta.tables import LAG_CAUSES
-    >>> print(_until(LAG_CAUSES, datetime(2026, 11, 22, 22, 4, tzinfo=timezone.utc)))
+    >>> print(_until(LAG_CAUSES, EPOCH + timedelta(milliseconds=1_795_385_040_000)))
     date <= '2026-11-22' AND sampled_time <= arrow_cast(1795385040000000, 'Timestamp(Microsecond, Some("UTC"))')
     """
     return f"date <= '{until.date().isoformat()}' AND {_time_column(table)} <= {_sql_time(until)}"
 
 
 def _sql_time(time: datetime) -> str:
-    return f"arrow_cast({(time - _EPOCH) // timedelta(microseconds=1)}, 'Timestamp(Microsecond, Some(\"UTC\"))')"
+    return f"arrow_cast({(time - EPOCH) // timedelta(microseconds=1)}, 'Timestamp(Microsecond, Some(\"UTC\"))')"

@@ -8,7 +8,7 @@ six commands crashed at exit (https://github.com/apache/arrow/issues/34314).
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from datetime import date, datetime, timedelta, timezone
+from datetime import date, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -17,11 +17,10 @@ from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError
 
 from streaming.config.redaction import hide_credentials, without_credentials
+from streaming.delta.cells import EPOCH
 from streaming.delta.tables import Table
 from streaming.delta.tables.columns import TIME
 from streaming.errors import RemedyError
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 class NoTableError(RemedyError):
@@ -81,9 +80,15 @@ class StoredTable:
 
 
 def _times(column: pa.ChunkedArray) -> list[datetime | None]:
-    """Convert a column of times. Arrow's own conversion takes eight times as long, because the times have a zone."""
+    """Convert a column of times.
+
+    Arrow's own conversion takes eight times as long, because the times have a time zone.
+
+    >>> _times(pa.chunked_array([pa.array([None, 1_000_000], TIME)]))
+    [None, datetime.datetime(1970, 1, 1, 0, 0, 1, tzinfo=datetime.timezone.utc)]
+    """
     microseconds = column.cast(pa.int64()).to_pylist()
-    return [None if one is None else _EPOCH + timedelta(microseconds=one) for one in microseconds]
+    return [None if one is None else EPOCH + timedelta(microseconds=one) for one in microseconds]
 
 
 def open_table(path: str) -> DeltaTable:

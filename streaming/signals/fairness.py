@@ -64,8 +64,8 @@ EXCESS_PARTITIONS: Final = Signal(
     help="Number of excess partitions of the busiest member, which is the member with the most partitions. The value"
     " is the number of partitions of the busiest member, minus the number of partitions of the busiest member in the"
     " fairest valid assignment.",
-    unknown=f"{_MEMBERS_UNKNOWN} The series is also absent if the partition count of a topic is uncertain. It is"
-    " also absent if the members have so many different subscriptions that the fairest assignment is unknown.",
+    unknown=f"{_MEMBERS_UNKNOWN} The series is also absent if the partition count of a topic is uncertain, or if"
+    " the members have too many different subscriptions. Then the fairest assignment would take too long to compute.",
     example="topk(10, rebalance_monitor_excess_partitions > 0)",
 )
 IMBALANCE_SCORE: Final = Signal(
@@ -142,8 +142,8 @@ AVOIDABLE_IDLE_MEMBERS: Final = Signal(
     unit="members",
     granularity=PARTITION,
     help="Number of members that have no partitions, but would have partitions in a different valid assignment.",
-    unknown=f"{_MEMBERS_UNKNOWN} The series is also absent if the partition count of a topic is uncertain. It is"
-    " also absent if the members have so many different subscriptions that the fairest assignment is unknown.",
+    unknown=f"{_MEMBERS_UNKNOWN} The series is also absent if the partition count of a topic is uncertain, or if"
+    " the members have too many different subscriptions. Then the fairest assignment would take too long to compute.",
     example="rebalance_monitor_avoidable_idle_members > 0",
 )
 MEMBER_PARTITIONS_MAX: Final = Signal(
