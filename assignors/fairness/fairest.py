@@ -50,10 +50,10 @@ class TooManySubscriptionsError(ValueError):
     """Error: too many subscriptions differ, so the computation of the fairest assignment would take too long."""
 
 
-def fairest_sizes(group: GroupSpec, max_arcs: int = MAX_ARCS) -> tuple[int, ...]:
+def fairest_sizes(group: GroupSpec) -> tuple[int, ...]:
     """Return the sizes of all members in the fairest valid assignment, smallest size first.
 
-    Raises TooManySubscriptionsError if the distinct subscriptions contain more than ``max_arcs`` topics in total.
+    Raises TooManySubscriptionsError if the distinct subscriptions contain more than MAX_ARCS topics in total.
 
     The fairest sizes for seven partitions and five members:
 
@@ -69,7 +69,7 @@ def fairest_sizes(group: GroupSpec, max_arcs: int = MAX_ARCS) -> tuple[int, ...]
     shape, sizes = _shape(group), [0] * len(group.members)
     if len(shape.members) == 1:
         return (0,) * (len(sizes) - shape.members[0]) + even_sizes(sum(shape.topics.values()), shape.members[0])
-    if sum(map(len, shape.topics)) > max_arcs:
+    if sum(map(len, shape.topics)) > MAX_ARCS:
         raise TooManySubscriptionsError(
             f"too many different subscriptions to compute the fairest assignment: {len(shape.members)}"
         )

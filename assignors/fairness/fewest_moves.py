@@ -57,9 +57,7 @@ class Moves:
     is_exact: bool
 
 
-def count_moves(
-    owners: Mapping[TopicPartition, str], group: GroupSpec, assignment: GroupAssignment, max_arcs: int = MAX_ARCS
-) -> Moves:
+def count_moves(owners: Mapping[TopicPartition, str], group: GroupSpec, assignment: GroupAssignment) -> Moves:
     """Compare ``assignment`` with the previous ``owners`` (partition -> member id), and count the moves.
 
     After a restart, a static member has a new member id. ``owners`` must contain the new id. If a partition had several
@@ -88,7 +86,7 @@ def count_moves(
     for_balance = _fewest_for_balance(stayable, sizes)
     if unavoidable + for_balance == moved or len(classes.members) <= 1:
         return Moves(moved, unavoidable, unavoidable + for_balance, is_exact=True)
-    if _count_arcs(classes, stayable, sizes) > max_arcs:
+    if _count_arcs(classes, stayable, sizes) > MAX_ARCS:
         return Moves(moved, unavoidable, unavoidable + for_balance, is_exact=False)
     for_balance = stayable.total() - _max_stayable(group, classes, stayable, sizes)
     return Moves(moved, unavoidable, unavoidable + for_balance, is_exact=True)

@@ -1,21 +1,20 @@
 """Checks assignments against rules. Tests check the results of all strategies, and the monitor checks all groups.
 
 The common rule for all strategies: each partition of a subscribed, existing topic belongs to exactly one of the
-topic's subscribers. Each strategy must also keep its own promises about balance and needless moves. In addition, a
-cooperative strategy must not assign a partition to a new owner before the old owner has revoked the partition.
+topic's subscribers. Each strategy must also keep its own promise about balance. In addition, a cooperative strategy
+must not assign a partition to a new owner before the old owner has revoked the partition.
+
+Needless moves are not violations: ``count_moves`` in ``fewest_moves.py`` counts them.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from assignors.fairness.balance_rules import BALANCE_RULES
-from assignors.fairness.measures import effective_owners
 from assignors.ordering import sorted_names
-from assignors.racks import member_rack
 from assignors.subscriptions import distinct_subscriptions, partitions_of, subscribers_by_topic
 
 if TYPE_CHECKING:
@@ -39,7 +38,6 @@ class Rule(str, Enum):
     UNASSIGNED = "unassigned"
     HANDED_OVER_EARLY = "handed_over_early"
     UNBALANCED = "unbalanced"
-    MOVED_NEEDLESSLY = "moved_needlessly"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +57,7 @@ def violations(group: GroupSpec, assignment: GroupAssignment, strategy: str | No
     """Return the violations of ``assignment``. The list is empty if the assignment is valid.
 
     If ``strategy`` is set, the promises of this strategy are checked, too. For a custom or unknown strategy, only the
-    common rule is checked. Balance and needless moves are checked only if the assignment breaks no other rule.
+    common rule is checked. Balance is checked only if the assignment breaks no other rule.
 
     >>> from assignors.model import GroupAssignment, GroupSpec, MemberSubscription as Member
     >>> group = GroupSpec((Member("A", ("t",)), Member("B", ("t",))), {"t": 2})
@@ -77,8 +75,6 @@ def violations(group: GroupSpec, assignment: GroupAssignment, strategy: str | No
     balance_rule = BALANCE_RULES.get(strategy or "")
     if not found and not withheld and balance_rule:
         found += [Violation(Rule.UNBALANCED, detail) for detail in balance_rule(group, assignment)]
-    if not found and strategy in STICKY_STRATEGIES:
-        found += _moved_needlessly(group, assignment)
     return found
 
 
@@ -140,48 +136,6 @@ def _handed_over_early(group: GroupSpec, assignment: GroupAssignment) -> Iterato
             if partition in owners and partition not in owned.get(member_id, ()):
                 detail = f"{member_id} gets {_partition_name(partition)} while {owners[partition]} still owns it"
                 yield Violation(Rule.HANDED_OVER_EARLY, detail, partition)
-
-
-def _moved_needlessly(group: GroupSpec, assignment: GroupAssignment) -> Iterator[Violation]:
-    """Yield a violation if more partitions moved than necessary for the balance.
-
-    Nothing is checked if claims conflict, because then the previous owners are unknown. Nothing is checked if members
-    have racks, because racks can be the reason for a move.
-    """
-    claims = Counter(partition for member in group.members for partition in member.owned)
-    if max(claims.values(), default=0) > 1 or (group.racks and any(map(member_rack, group.members))):
-        return
-    owners = effective_owners(group)
-    held = {partition: member_id for member_id, of in assignment.members.items() for partition in of}
-    kept = sum(held.get(partition) == member_id for partition, member_id in owners.items())
-    most = _max_stayable(group, owners)
-    if kept < most:
-        yield Violation(Rule.MOVED_NEEDLESSLY, f"{most - kept} partitions moved that could have stayed")
-
-
-def _max_stayable(group: GroupSpec, owners: dict[TopicPartition, str]) -> int:
-    """Return the maximum number of partitions that can keep their owner in a balanced assignment.
-
-    If subscriptions differ, this function only checks whether the current owners are balanced. If they are balanced,
-    the result is the number of all partitions, otherwise 0.
-    """
-    sizes = Counter(owners.values())
-    subscribers = subscribers_by_topic(group, group.members)
-    total = sum(group.partition_count(topic) for topic in subscribers)
-    if len(set(distinct_subscriptions(group.members))) > 1:
-        if len(owners) < total:
-            return 0
-        loads = [sizes[member.member_id] for member in group.members]
-        even = all(
-            max(loads[subscriber] for subscriber in of) - min(loads[subscriber] for subscriber in of) <= 1
-            for of in subscribers.values()
-        )
-        return total if even else 0
-    if not group.members:
-        return 0
-    quota, surplus = divmod(total, len(group.members))
-    above = sum(size > quota for size in sizes.values())
-    return sum(min(size, quota) for size in sizes.values()) + min(above, surplus)
 
 
 def _partition_name(partition: TopicPartition) -> str:

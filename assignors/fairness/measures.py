@@ -12,7 +12,6 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from assignors.ordering import members_by_id
-from assignors.racks import member_rack, racks_of
 from assignors.sticky.general_balance import balance_score
 from assignors.subscriptions import distinct_subscriptions, subscribers_by_topic
 
@@ -37,7 +36,6 @@ class Measures:
     moves: int
     kept: int
     unassigned: int
-    rack_mismatches: int
     topic_spread: Mapping[str, int]
     idle_members: tuple[str, ...]
 
@@ -70,7 +68,6 @@ def measure(
         moves=len(owners) - kept,
         kept=kept,
         unassigned=_unassigned(group, assigned),
-        rack_mismatches=_rack_mismatches(group, assigned),
         topic_spread=_topic_spread(group, assigned),
         idle_members=tuple(member_id for member_id, held in assigned.items() if not held),
     )
@@ -106,23 +103,6 @@ def _newest_claimants(members: Sequence[MemberSubscription], positions: Sequence
 def _unassigned(group: GroupSpec, assigned: Mapping[str, tuple[TopicPartition, ...]]) -> int:
     held = Counter(topic for topic, _ in set(chain.from_iterable(assigned.values())))
     return sum(group.partition_count(topic) - held[topic] for topic in subscribers_by_topic(group, group.members))
-
-
-def _rack_mismatches(group: GroupSpec, assigned: Mapping[str, tuple[TopicPartition, ...]]) -> int:
-    """Count the assigned partitions that have no replica in the rack of their member.
-
-    Partitions of members without a rack are not counted.
-    """
-    if not group.racks:
-        return 0
-    racks = {topic: racks_of(group, topic) for topic in group.partitions}
-    return sum(
-        rack not in racks[topic][number]
-        for member in group.members
-        if (rack := member_rack(member))
-        for topic, number in assigned[member.member_id]
-        if group.exists((topic, number))
-    )
 
 
 def _topic_spread(group: GroupSpec, assigned: Mapping[str, tuple[TopicPartition, ...]]) -> dict[str, int]:

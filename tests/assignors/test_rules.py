@@ -16,6 +16,7 @@ from assignors.sticky.cooperative import CooperativeStickyAssignor, group_after_
 from assignors.sticky.sticky import StickyAssignor
 from assignors.uniform.uniform import UniformAssignor
 from tests.assignors.groups import clean_groups, groups, with_claims
+from tests.assignors.needless import needless_moves
 
 STRATEGIES = pytest.mark.parametrize("strategy", list(BUILT_IN))
 STICKY_AND_UNIFORM = pytest.mark.parametrize(
@@ -28,14 +29,18 @@ MAX_ROUNDS = 8
 @given(group=groups())
 def test_every_strategy_keeps_its_rules_in_any_group(strategy: str, group: GroupSpec):
     """The groups can have topics with fewer partitions than claimed, and conflicting claims."""
-    assert violations(group, BUILT_IN[strategy].assign(group), strategy) == []
+    answer = BUILT_IN[strategy].assign(group)
+    assert violations(group, answer, strategy) == []
+    assert needless_moves(group, answer, strategy) == 0
 
 
 @STRATEGIES
 @given(group=clean_groups())
 def test_every_strategy_keeps_its_rules_without_conflicting_claims(strategy: str, group: GroupSpec):
     """Without conflicts, the rule of stickiness applies, too: no needless moves (KIP-54)."""
-    assert violations(group, BUILT_IN[strategy].assign(group), strategy) == []
+    answer = BUILT_IN[strategy].assign(group)
+    assert violations(group, answer, strategy) == []
+    assert needless_moves(group, answer, strategy) == 0
 
 
 @STRATEGIES
@@ -96,6 +101,7 @@ def test_cooperative_moves_in_two_rounds_as_many_partitions_as_sticky_in_one(gro
     second_group = group_after_rejoin(equal, first)
     second = CooperativeStickyAssignor().assign(second_group)
     assert violations(second_group, second, "sticky") == []
+    assert needless_moves(second_group, second, "sticky") == 0
     assert not rebalance_needed(second_group, second)
     assert measure(equal, second).moves == measure(equal, StickyAssignor().assign(equal)).moves
     assert all(set(partitions) <= set(second.members[member_id]) for member_id, partitions in first.members.items())
@@ -117,6 +123,7 @@ def test_cooperative_becomes_stable_after_a_few_rounds(group: GroupSpec):
             break
     assert not again
     assert violations(current, answer, "sticky") == []
+    assert needless_moves(current, answer, "sticky") == 0
 
 
 def _subscribed_to(group: GroupSpec, topics: tuple[str, ...]) -> GroupSpec:

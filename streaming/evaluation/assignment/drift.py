@@ -213,9 +213,7 @@ def _violations(inputs: AssignmentInputs, strategy: str, balance: str | None) ->
     `balance` is the strategy whose balance rule the leader's library follows. If this strategy is unknown, `balance` is
     None.
     """
-    broken = [
-        one for one in violations(inputs.spec, inputs.assignment, strategy) if one.rule is not Rule.MOVED_NEEDLESSLY
-    ]
+    broken = violations(inputs.spec, inputs.assignment, strategy)
     if balance == strategy:
         return broken
     broken = [one for one in broken if one.rule is not Rule.UNBALANCED]

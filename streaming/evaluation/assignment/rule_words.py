@@ -19,7 +19,6 @@ RULE_WORDS: Mapping[str, tuple[str, str]] = {
         "a partition has a new owner before the previous owner revoked it",
     ),
     Rule.UNBALANCED.value: ("unbalanced", "members have more or fewer partitions than the strategy allows"),
-    Rule.MOVED_NEEDLESSLY.value: ("moved needlessly", "a partition moved, but the move was not necessary"),
     REPLAY_DIFFERS: ("different result", "the leader's client library computes a different assignment"),
 }
 """Maps the name of each rule to two descriptions of a violation: a short text and a sentence."""

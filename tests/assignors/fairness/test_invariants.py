@@ -46,13 +46,6 @@ def assigned(**members: tuple[TopicPartition, ...]) -> GroupAssignment:
             "b has 1 and could take a partition of t",
         ),
         (HELD, assigned(a=(), b=(T0, T1)), "uniform", Rule.UNBALANCED, "b has 2 partitions"),
-        (
-            GroupSpec((*HELD.members, MemberSubscription("c", ("t",))), {"t": 2}),
-            assigned(a=(), b=(T0,), c=(T1,)),
-            "sticky",
-            Rule.MOVED_NEEDLESSLY,
-            "1 partitions moved",
-        ),
     ],
 )
 def test_a_broken_rule_is_reported(
@@ -83,18 +76,6 @@ def test_a_broken_rule_is_reported(
             assigned(a=(), b=()),
             "range",
             "a group whose topics do not exist assigns nothing",
-        ),
-        (
-            GroupSpec(
-                (
-                    MemberSubscription("a", ("t",), owned=(T0, T1), generation_id=1),
-                    MemberSubscription("b", ("t",), owned=(T0,), generation_id=2),
-                ),
-                {"t": 2},
-            ),
-            assigned(a=(T0,), b=(T1,)),
-            "sticky",
-            "claims conflict, so the moves are unknown",
         ),
     ],
 )

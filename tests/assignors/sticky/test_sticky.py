@@ -7,6 +7,7 @@ import pytest
 from assignors.fairness.invariants import violations
 from assignors.model import GroupSpec, MemberSubscription, TopicPartition
 from assignors.sticky.sticky import StickyAssignor
+from tests.assignors.needless import needless_moves
 
 
 def member(member_id: str, topics: str, owned: str = "", generation_id: int = 1) -> MemberSubscription:
@@ -38,7 +39,9 @@ def test_a_group_in_which_java_never_ends_is_assigned():
         member("c6", "t4"),
     )
     group = GroupSpec(members, {"t0": 8, "t1": 9, "t2": 6, "t3": 6, "t4": 1})
-    assert violations(group, StickyAssignor().assign(group), "sticky") == []
+    answer = StickyAssignor().assign(group)
+    assert violations(group, answer, "sticky") == []
+    assert needless_moves(group, answer, "sticky") == 0
 
 
 def test_a_member_without_subscriptions_does_not_make_a_group_equal():
@@ -55,6 +58,7 @@ def test_a_topic_with_fewer_partitions_than_claimed_is_assigned():
     group = GroupSpec(owners, {"t": 3})
     answer = StickyAssignor().assign(group)
     assert violations(group, answer, "sticky") == []
+    assert needless_moves(group, answer, "sticky") == 0
     assert answer.members["a"] == (("t", 0), ("t", 1))
 
 
