@@ -31,7 +31,7 @@ from streaming.events import LogEvent, encode_event
 from streaming.events.from_records import decode_failed_event, log_event
 from streaming.protocol import RecordType, UndecodableRecord, decode
 from streaming.protocol.classic import Refusal
-from streaming.protocol.offset_commit import offset_commit
+from streaming.protocol.offset_commit import KEY_TYPES
 
 GROUP_KIND = "group"
 PARTITION_KIND = "partition"
@@ -51,8 +51,6 @@ reduces a row more than once. Memory use depends on the number of keys, and not 
 """
 
 StateRow = tuple[str, str, bytes]
-
-_COMMIT_TYPES = (RecordType.OFFSET_COMMIT, RecordType.OFFSET_COMMIT_LEGACY)
 
 
 @dataclass(slots=True)
@@ -150,8 +148,8 @@ class Combiner:
         refusals: list[Refusal] = []
         try:
             record = decode(key, value)
-            if record.key_type in _COMMIT_TYPES:
-                committed_offset = TOMBSTONE if record.value is None else offset_commit(record).committed_offset
+            if record.key_type in KEY_TYPES:
+                committed_offset = TOMBSTONE if record.value is None else record.value["offset"]
                 batch.add_decoded_commit(row, committed_offset)
             elif (grouped := log_event(record, position, refusals)) is not None:
                 group_id, event = grouped

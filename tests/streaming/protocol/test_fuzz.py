@@ -14,7 +14,7 @@ import pytest
 from streaming.protocol import RecordType, UndecodableRecord, decode
 from streaming.protocol import errors as reasons
 from streaming.protocol.classic import Refusal, group_metadata
-from streaming.protocol.offset_commit import offset_commit
+from streaming.protocol.offset_commit import KEY_TYPES
 from streaming.protocol.record_json import render_record
 from tests.bench.encoder import varint
 from tests.streaming.protocol.mutations import mutate_record
@@ -50,8 +50,8 @@ def _outcome(key: bytes, value: bytes | None) -> str:
             return "tombstone"
         if record.key_type == RecordType.GROUP_METADATA:
             group_metadata(record, refusals)
-        elif record.key_type in (RecordType.OFFSET_COMMIT_LEGACY, RecordType.OFFSET_COMMIT):
-            offset_commit(record)
+        elif record.key_type in KEY_TYPES:
+            assert isinstance(record.value["offset"], int)
     except UndecodableRecord as refusal:
         return refusal.reason
     return refusals[0][1].reason if refusals else "decoded"
