@@ -18,9 +18,9 @@ BESIDE_HEAP_BYTES: Final = _GIB
 JVM.
 """
 BESIDE_HEAP_MANY_GROUPS_BYTES: Final = 22 * _GIB // 10
-"""Memory outside the heap with 10,000 groups and 100,000 partitions (tests/bench/DESIGN.md)."""
+"""Memory outside a heap of 1 GiB with 10,000 groups and 100,000 partitions (docs/SCALING.md)."""
 ANOTHER_CLUSTER_BYTES: Final = 34 * _GIB // 100
-"""Additional memory for each further Kafka cluster (streaming/DESIGN.md)."""
+"""Additional memory for each further Kafka cluster (docs/SCALING.md)."""
 LEAST_FREE_BYTES: Final = 256 << 20
 LEAST_FREE_RATIO: Final = 0.1
 """If the free share of the disk is smaller, the alert RebalanceMonitorTablesFailing fires."""
