@@ -111,7 +111,6 @@ RUN: Mapping[str, Mapping[str, str]] = {
         "::test_two_workers_of_a_spark_master_write_the_same_rows_as_one_machine",
         "rebalance-monitor doctor": _DOCTOR,
         "doctor --send-test-alert": _DOCTOR,
-        "rebalance-monitor config check --group": _LIMITS,
         "python3 -m venv ~/monitor": f"{_RELEASE}_install_into",
         "~/monitor/bin/rebalance-monitor jars --to": f"{_RELEASE}_run_steps",
         "~/monitor/bin/rebalance-monitor jars --from": f"{_RELEASE}_run_offline",
