@@ -22,7 +22,7 @@ from streaming.embedded.ports import is_taken
 from streaming.errors import RemedyError
 from streaming.java import find_java
 
-_SCRAPE_INTERVAL_SECONDS = 1.0
+_REFRESH_SECONDS = 1.0
 _INTERRUPTED = 128 + signal.SIGINT
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -82,18 +82,18 @@ def _run_demo(environment: DemoEnvironment, screen: Screen, ends_at: float) -> N
     """
     for step in environment.start():
         screen.wait_for(step)
-    while not ((figures := environment.scrape()) and figures.ready):
+    while not ((figures := environment.figures()) and figures.ready):
         if time.monotonic() > ends_at:
             raise DemoError(
                 f"the monitor was not ready in time: read {environment.monitor_log}, or choose a longer --duration-s"
             )
         environment.check()
-        time.sleep(_SCRAPE_INTERVAL_SECONDS)
+        time.sleep(_REFRESH_SECONDS)
     with suppress(KeyboardInterrupt):
         while time.monotonic() < ends_at:
-            screen.show(environment.scrape())
+            screen.show(environment.figures())
             environment.check()
-            time.sleep(max(0.0, min(_SCRAPE_INTERVAL_SECONDS, ends_at - time.monotonic())))
+            time.sleep(max(0.0, min(_REFRESH_SECONDS, ends_at - time.monotonic())))
 
 
 def _header_lines(environment: DemoEnvironment, duration_s: float) -> dict[str, str]:

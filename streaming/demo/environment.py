@@ -20,9 +20,8 @@ from streaming.demo.load import DemoError, DemoLoad
 from streaming.embedded import EmbeddedBroker
 from streaming.embedded.properties import LOOPBACK
 
-_SCRAPE_TIMEOUT_SECONDS = 2.0
+_ANSWER_TIMEOUT_SECONDS = 2.0
 _MONITOR_GRACE_SECONDS = 10.0
-_SCRAPE_ERRORS = (OSError, HTTPException, ValueError)
 
 
 class DemoEnvironment:
@@ -69,12 +68,13 @@ class DemoEnvironment:
             )
         self._load.check()
 
-    def scrape(self) -> Figures | None:
-        """Read /metrics and the API. Return None if the monitor does not answer."""
+    def figures(self) -> Figures | None:
+        """Read the groups from the API. Return None if the monitor does not answer."""
         try:
-            with closing(HTTPConnection(LOOPBACK, self._metrics_port, timeout=_SCRAPE_TIMEOUT_SECONDS)) as connection:
-                return read_figures(_get(connection, "/metrics"), _get(connection, "/api/v1/groups"))
-        except _SCRAPE_ERRORS:
+            with closing(HTTPConnection(LOOPBACK, self._metrics_port, timeout=_ANSWER_TIMEOUT_SECONDS)) as connection:
+                connection.request("GET", "/api/v1/groups")
+                return read_figures(connection.getresponse().read().decode())
+        except (OSError, HTTPException, ValueError):
             return None
 
     def __enter__(self) -> Self:
@@ -120,11 +120,6 @@ class DemoEnvironment:
             f"[{name}]\n" + "".join(f"{key} = {_toml(value)}\n" for key, value in section.items())
             for name, section in sections.items()
         )
-
-
-def _get(connection: HTTPConnection, path: str) -> str:
-    connection.request("GET", path)
-    return connection.getresponse().read().decode()
 
 
 def _toml(value: object) -> str:

@@ -62,7 +62,7 @@ class Screen:
             self._console.print(waiting_line(self._elapsed_seconds(), what))
 
     def show(self, figures: Figures | None) -> None:
-        """Show the values of a scrape. `figures` is None if the monitor did not answer."""
+        """Show the values. `figures` is None if the monitor did not answer."""
         self._waiting_for, self._figures = None, figures
         if not self._console.is_terminal and time.monotonic() - self._printed >= _TABLE_INTERVAL_SECONDS:
             self._print(self._notes if math.isinf(self._printed) else {})
@@ -118,8 +118,5 @@ def status_view(
 def _headline(elapsed_seconds: float, figures: Figures | None) -> Text:
     headline = Text.assemble(("kafka-rebalance-monitor demo", "bold"), f"  {elapsed_seconds:.0f} s  ")
     if figures is None:
-        return headline.append("/metrics does not answer", "bold red")
-    headline.append("ready" if figures.ready else "not ready", "bold" if figures.ready else "bold red")
-    if figures.mean_batch_seconds is not None:
-        headline.append(f", mean batch {figures.mean_batch_seconds:.1f} s")
-    return headline
+        return headline.append("the monitor does not answer", "bold red")
+    return headline.append("ready" if figures.ready else "not ready", "bold" if figures.ready else "bold red")

@@ -103,8 +103,8 @@ def _table(groups: list[GroupFigures], columns: Sequence[_Column], sentences: Se
     return table
 
 
-def _number(number: float | None, *, is_highlighted: bool = False) -> Text:
-    return _text("?" if number is None else f"{number:.0f}", is_highlighted=is_highlighted)
+def _number(number: int | None, *, is_highlighted: bool = False) -> Text:
+    return _text("?" if number is None else str(number), is_highlighted=is_highlighted)
 
 
 def _text(text: str | None, *, is_highlighted: bool = False) -> Text:

@@ -69,9 +69,9 @@ class _Demo:
                 continue
         return running
 
-    def scrape(self) -> Figures | None:
-        """Return the figures of one scrape; None if /metrics does not answer."""
-        return DemoEnvironment(self.folder, self.metrics_port).scrape()
+    def figures(self) -> Figures | None:
+        """Return the figures of the API; None if the monitor does not answer."""
+        return DemoEnvironment(self.folder, self.metrics_port).figures()
 
     def until(self, what: str, ask: Callable[[], object], timeout_seconds: float = _READY_SECONDS) -> None:
         """Call `ask` until its answer is true. After the timeout fail with the demo's output."""
@@ -150,7 +150,7 @@ def test_ctrl_c_ends_all_processes_within_seconds_and_a_second_demo_is_refused(
     second = start()
     assert second.exit_code(60) == 1
     assert re.search(rf"another demo runs in \S+ \(process {demo.process.pid}\): stop it", _words(second.output))
-    demo.until("ready", lambda: (figures := demo.scrape()) and figures.ready)
+    demo.until("ready", lambda: (figures := demo.figures()) and figures.ready)
     demo.until("the table", lambda: "partitions" in demo.output, 10)
     kept = DemoEnvironment(demo.folder, demo.metrics_port).monitor_log
     os.killpg(demo.process.pid, signal.SIGINT)  # as the terminal does: to the whole foreground process group
