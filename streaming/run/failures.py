@@ -6,6 +6,8 @@
    trace.
 3. After Spark has ended, every task fails. These failures are not logged, because the end of Spark is logged
    separately.
+4. While brokers do not answer, the log has one warning, even if the reasons differ. One more line says that the brokers
+   answer again.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import logging
 
 from deltalake.exceptions import DeltaError
+from kafka.errors import KafkaError
 from py4j.protocol import Py4JError
 
 from streaming.errors import RemedyError
@@ -21,6 +24,7 @@ from streaming.spark.causes import is_spark_gone, plain_cause
 
 _log = logging.getLogger(__name__)
 _EXPECTED = (DeltaError, OSError, Py4JError, RemedyError)
+_NO_ANSWER = "brokers do not answer"
 
 
 class SparkEndedError(RemedyError):
@@ -31,7 +35,7 @@ class SparkEndedError(RemedyError):
 
 
 class FailureLog:
-    """Logs the failures of one repeated task in one thread (rules 1 to 3).
+    """Logs the failures of one repeated task in one thread (rules 1 to 4).
 
     `what` is the name of the task in log messages.
     """
@@ -43,8 +47,13 @@ class FailureLog:
 
     def report(self, error: Exception) -> None:
         """Log a failure if its reason differs from the reason of the previous failure."""
-        reported, self._reported = self._reported, reason_of(error)
+        is_from_brokers = isinstance(error, KafkaError)
+        reported, self._reported = self._reported, _NO_ANSWER if is_from_brokers else reason_of(error)
         is_quiet = is_spark_gone(error) or reported == self._reported
+        if is_from_brokers:
+            level = logging.DEBUG if is_quiet else logging.WARNING
+            _log.log(level, "%s: brokers do not answer (%s); %s failed, trying again", self._cluster, error, self._what)
+            return
         level = logging.DEBUG if is_quiet else logging.ERROR
         trace = None if isinstance(error, _EXPECTED) else error
         cause = plain_cause(error)
@@ -52,4 +61,6 @@ class FailureLog:
 
     def reset(self) -> None:
         """Forget the last reason after a success."""
+        if self._reported == _NO_ANSWER:
+            _log.info("%s: brokers answer again (%s succeeded)", self._cluster, self._what)
         self._reported = ""

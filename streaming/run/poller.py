@@ -14,8 +14,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
-from kafka.errors import KafkaError
-
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.events import POLLED_PARTITION
 from streaming.group.not_known import HIDDEN_GROUPS, POLLED
@@ -76,9 +74,6 @@ class Poller:
                 self.poll()
                 pause = self._interval_seconds if self._has_arrived() else _LOOK_AGAIN_SECONDS
                 self._failures.reset()
-            except KafkaError as error:
-                _log.warning("%s: brokers do not answer requests about groups (%s); trying again", self._cluster, error)
-                pause = self._interval_seconds
             except Exception as error:  # noqa: BLE001 - after any error, show "not ready" instead of a dead thread
                 self._failures.report(error)
                 pause = self._interval_seconds

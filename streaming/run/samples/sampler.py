@@ -5,13 +5,11 @@ The loop does not wait for batches, because lag and topics can change while no b
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from dataclasses import dataclass
 
 import pyarrow.compute as pc
-from kafka.errors import KafkaError
 
 from streaming.run.failures import FailureLog
 from streaming.run.log_integrity import LogWatch
@@ -25,8 +23,6 @@ from streaming.run.samples.readiness import Readiness
 from streaming.run.samples.upkeep import Upkeep
 from streaming.sampling.groups import Groups
 from streaming.state.monitor_state import MonitorState
-
-_log = logging.getLogger(__name__)
 
 LONGEST_INTERVAL_SECONDS = 15.0
 """The maximum interval. For a large cluster, the interval is longer, so that samples use at most a tenth of a core.
@@ -68,7 +64,6 @@ class Sampler:
         after: AfterSample,
         interval_seconds: float,
     ) -> None:
-        self._cluster = cluster
         self._monitor_state = monitor_state
         self._groups = groups
         self._lag_watch = lag_watch
@@ -77,7 +72,6 @@ class Sampler:
         self._interval_seconds = interval_seconds
         self._sample_cpu_seconds = 0.0
         self._failures = FailureLog(cluster, "a sample")
-        self._is_unreachable = False
 
     def run(self, stop: threading.Event) -> None:
         """Take samples until `stop` is set. If brokers do not answer, the cluster is not ready."""
@@ -85,28 +79,12 @@ class Sampler:
             started, cpu_seconds = time.monotonic(), time.thread_time()
             try:
                 self.take_sample()
-                self._report_reachability()
                 self._failures.reset()
-            except KafkaError as error:
-                self._report_reachability(error)
-                self._monitor_state.put_health(ready=False)
             except Exception as error:  # noqa: BLE001 - after any error, show "not ready" instead of a dead thread
                 self._failures.report(error)
                 self._monitor_state.put_health(ready=False)
             self._sample_cpu_seconds = time.thread_time() - cpu_seconds
             self._pause(stop, max(0.2, self._pause_seconds() - (time.monotonic() - started)))
-
-    def _report_reachability(self, error: KafkaError | None = None) -> None:
-        """Log one line when the brokers no longer answer, and one line when the brokers answer again.
-
-        While the brokers do not answer, further failures are logged at the level DEBUG.
-        """
-        was_unreachable, self._is_unreachable = self._is_unreachable, error is not None
-        if error is not None:
-            level = logging.DEBUG if was_unreachable else logging.WARNING
-            _log.log(level, "%s: brokers do not answer (%s); trying again", self._cluster, error)
-        elif was_unreachable:
-            _log.info("%s: brokers answer again", self._cluster)
 
     def _pause(self, stop: threading.Event, seconds: float) -> None:
         """Wait until the next sample. If the cluster is not ready, the wait also ends when a batch ends."""
