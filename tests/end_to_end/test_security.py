@@ -36,6 +36,7 @@ from streaming.events import OFFSETS_TOPIC
 from streaming.java import find_java, java_version
 from streaming.run.cluster_clock import ClusterClock
 from streaming.run.samples.lag.lag_watch import LagWatch
+from streaming.run.samples.lag.retention_settings import RetentionSettings
 from streaming.sampling.brokers import Brokers
 from streaming.sampling.configs import NO_RETENTION_BY_TIME, Configs
 from streaming.sampling.connection import AccessRefusedError, Connection
@@ -177,9 +178,8 @@ def test_a_group_that_read_a_whole_transaction_has_no_lag_and_without_read_permi
         connected(secure.broker.address("SECURE"), settings(secure, {**SCRAM, "username": "reader"}))
     ) as connection:
         brokers = Brokers("secure", connection, lambda: now_ms)
-        watch = LagWatch(
-            "secure", committed_offsets, Folder(tmp_path), Limits(), brokers, ClusterClock("secure", lambda: now_ms)
-        )
+        clock, retention = ClusterClock("secure", lambda: now_ms), RetentionSettings("secure", Configs(connection))
+        watch = LagWatch("secure", committed_offsets, Folder(tmp_path), Limits(), brokers, clock, retention)
 
         def lags(*committed: int, seconds: int = 40) -> list[tuple[int | None, str | None, bool]]:
             nonlocal now_ms

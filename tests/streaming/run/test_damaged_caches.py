@@ -12,8 +12,10 @@ import pytest
 from streaming.evaluation.rebalances.detectors import Limits
 from streaming.run.log_integrity import STORED_ID, TopicIdentity
 from streaming.run.samples.lag.lag_watch import STORED, LagWatch
+from streaming.run.samples.lag.retention_settings import RetentionSettings
 from streaming.state.committed_offsets import CommittedOffsets
 from streaming.state.monitor_state import MonitorState
+from tests.streaming.run.samples.lag.test_retention_settings import Configs
 from tests.streaming.run.samples.test_conditions import Cluster
 from tests.streaming.run.test_poller import Folder
 from tests.streaming.spark.checkpoints import empty, fill_with_garbage, truncate
@@ -59,8 +61,8 @@ def test_samples_that_cannot_be_read_are_dropped(tmp_path: Path, caplog: pytest.
 
 
 def lag_watch(files: Folder) -> LagWatch:
-    cluster = Cluster()
-    return LagWatch("eu", CommittedOffsets(), files, Limits(), cluster, cluster.clock)
+    cluster, settings = Cluster(), RetentionSettings("eu", Configs())
+    return LagWatch("eu", CommittedOffsets(), files, Limits(), cluster, cluster.clock, settings)
 
 
 OLD, NEW = "B3BDgJhtR2mEJtC2VAyvIQ", "Yzm9gVTsQ7GnpBNcXPE4Bw"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import Protocol
 
 import msgspec
 import numpy as np
@@ -26,10 +25,8 @@ from streaming.evaluation.lag.lag_evaluation import (
 )
 from streaming.evaluation.lag.lag_seconds import END_OFFSET_POINTS
 from streaming.evaluation.lag.next_offsets import (
-    FetchResult,
     NextOffsets,
     StoredTails,
-    TailFetch,
     UnmovedCommits,
     rows_behind,
     rows_with_lag,
@@ -49,6 +46,7 @@ from streaming.group.codec import StateVersionError
 from streaming.group.snapshot import GroupSnapshot
 from streaming.run.cluster_clock import ClusterClock
 from streaming.run.samples.lag.retention_settings import RetentionSettings
+from streaming.sampling.brokers import Brokers
 from streaming.spark.files import Files
 from streaming.state.committed_offsets import CommittedOffsets, CommittedOffsetsView
 from streaming.state.monitor_view import MonitorView
@@ -63,19 +61,6 @@ One write of the samples of 100,000 topic partitions takes one second of CPU tim
 _log = logging.getLogger(__name__)
 
 Versioned = tuple[int, bytes]
-
-
-class LogReader(Protocol):
-    """The requests to the brokers that LagWatch needs to compute lag."""
-
-    def sample(self, topics: Collection[str]) -> ClusterSample:
-        """Take a sample of the metadata and the offsets of these topics."""
-
-    def last_stable_offsets(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Return the last stable offset of each partition. Consumers with read_committed can read up to this offset."""
-
-    def look(self, looks: Sequence[TailFetch]) -> Mapping[TailFetch, FetchResult]:
-        """Send one fetch request for each element of `looks`. Return the results by element."""
 
 
 class _Stored(msgspec.Struct, frozen=True):
@@ -98,13 +83,12 @@ class LagWatch:
         committed_offsets: CommittedOffsets,
         files: Files,
         limits: Limits,
-        brokers: LogReader,
+        brokers: Brokers,
         clock: ClusterClock,
-        settings: RetentionSettings | None = None,
+        settings: RetentionSettings,
     ) -> None:
-        """Without `settings`, the retention settings of the cluster are unknown."""
         self._cluster = cluster
-        self._settings = settings or RetentionSettings(cluster)
+        self._settings = settings
         self._losses: Losses = {}
         self._brokers = brokers
         self._clock = clock

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from kafka.errors import KafkaError
+
+from streaming.sampling.configs import Configs
 
 _log = logging.getLogger(__name__)
 
@@ -21,16 +23,6 @@ RETRY_AFTER_MS = 600_000
 TOPICS_PER_SAMPLE = 100
 
 OFFSETS_RETENTION, TOPIC_RETENTION = "offsets_retention", "topic_retention"
-
-
-class ConfigReader(Protocol):
-    """Requests about settings (`sampling/configs.py`)."""
-
-    def offsets_retention_ms(self) -> int | None:
-        """Return the shortest `offsets.retention.minutes` of all brokers in milliseconds, or None if it is unknown."""
-
-    def topic_retention_ms(self, topics: Sequence[str]) -> Mapping[str, int]:
-        """Return the known `retention.ms` of topics. If a value is negative, the topic has no retention by time."""
 
 
 class _Setting(NamedTuple):
@@ -47,8 +39,7 @@ class _Setting(NamedTuple):
 class RetentionSettings:
     """The settings of one cluster. Only the sampler's thread uses this object."""
 
-    def __init__(self, cluster: str, configs: ConfigReader | None = None) -> None:
-        """If `configs` is None, all settings are unknown."""
+    def __init__(self, cluster: str, configs: Configs) -> None:
         self._cluster = cluster
         self._configs = configs
         self._of_offsets: _Setting | None = None
@@ -76,17 +67,15 @@ class RetentionSettings:
 
     def request_if_due(self, topics_with_lag: Collection[str], now_ms: int) -> None:
         """Request the settings that are due. Forget a due setting of a topic if the topic has no lag now."""
-        if self._configs is None:
-            return
         if self._of_offsets is None or self._of_offsets.is_due(now_ms):
-            self._of_offsets = _Setting(self._request_offsets_retention(self._configs), now_ms)
+            self._of_offsets = _Setting(self._request_offsets_retention(), now_ms)
         with_lag, due = set(topics_with_lag), self._due_topics(topics_with_lag, now_ms)
         known = {
             topic: setting
             for topic, setting in self._of_topics.items()
             if topic in with_lag or not setting.is_due(now_ms)
         }
-        found = self._request_topics(self._configs, due) if due else {}
+        found = self._request_topics(due) if due else {}
         self._of_topics = {**known, **{topic: _Setting(found.get(topic), now_ms) for topic in due}}
 
     def _due_topics(self, topics: Collection[str], now_ms: int) -> list[str]:
@@ -95,16 +84,16 @@ class RetentionSettings:
         due = [topic for topic, setting in requested.items() if setting is None or setting.is_due(now_ms)]
         return sorted(due, key=lambda topic: (requested[topic] is not None, topic))[:TOPICS_PER_SAMPLE]
 
-    def _request_offsets_retention(self, configs: ConfigReader) -> int | None:
+    def _request_offsets_retention(self) -> int | None:
         try:
-            return configs.offsets_retention_ms()
+            return self._configs.offsets_retention_ms()
         except KafkaError as error:
             _log.debug("%s: %s", self._cluster, error)
             return None
 
-    def _request_topics(self, configs: ConfigReader, topics: Sequence[str]) -> Mapping[str, int]:
+    def _request_topics(self, topics: Sequence[str]) -> Mapping[str, int]:
         try:
-            return configs.topic_retention_ms(topics)
+            return self._configs.topic_retention_ms(topics)
         except KafkaError as error:
             _log.debug("%s: %s", self._cluster, error)
             return {}

@@ -39,7 +39,7 @@ from streaming.run.samples.incidents import Incidents
 from streaming.run.samples.lag.lag_causes import LagCauses
 from streaming.run.samples.lag.lag_tables import LagTables
 from streaming.run.samples.lag.lag_watch import LagWatch
-from streaming.run.samples.lag.retention_settings import ConfigReader, RetentionSettings
+from streaming.run.samples.lag.retention_settings import RetentionSettings
 from streaming.run.samples.readiness import Readiness
 from streaming.run.samples.sampler import AfterSample, Sampler
 from streaming.run.samples.upkeep import Upkeep
@@ -48,6 +48,7 @@ from streaming.state.monitor_state import MonitorState
 from tests.streaming.delta.test_delta import open_tables
 from tests.streaming.groups import member, metadata
 from tests.streaming.log_records import commit_key
+from tests.streaming.run.samples.lag.test_retention_settings import Configs
 from tests.streaming.run.test_poller import Folder
 
 MINUTE_MS = 60_000
@@ -124,10 +125,10 @@ class Monitor:
         root: Path,
         limits: Limits = Limits(),  # noqa: B008 - frozen
         clock_offset_ms: int = 0,
-        configs: ConfigReader | None = None,
+        configs: Configs | None = None,
         limits_of: LimitsOf = default_limits,
     ) -> None:
-        self.root, self.limits, self.configs, self.limits_of = root, limits, configs, limits_of
+        self.root, self.limits, self.configs, self.limits_of = root, limits, configs or Configs(None), limits_of
         self.cluster = Cluster(clock_offset_ms)
         self.records: dict[str, GroupState] = {}
         self.committed_offsets = CommittedOffsets()

@@ -104,9 +104,3 @@ def test_brokers_that_do_not_answer_do_not_fail_the_sample() -> None:
     settings = RetentionSettings("eu", configs)
     settings.request_if_due(["orders"], 0)
     assert settings.not_known == (OFFSETS_RETENTION, TOPIC_RETENTION)
-
-
-def test_without_a_reader_nothing_is_known_and_nothing_is_missing() -> None:
-    settings = RetentionSettings("eu")
-    settings.request_if_due(["orders"], 0)
-    assert (settings.offsets_retention_ms, settings.topic_retention_ms, settings.not_known) == (None, {}, ())
