@@ -58,16 +58,16 @@ def _ignore() -> None:
 
 
 class DeltaTables:
-    """All tables in one root folder. `checkpoint_id` identifies the writer in Delta's transaction identifiers.
+    """All tables in one root folder. The id of a checkpoint identifies the writer in Delta's transaction identifiers.
 
     Several checkpoints append batches to the same tables. For each checkpoint, `for_checkpoint` returns a separate
     object. A lock per table allows one append at a time. `before_append` is called before each append. If it raises
     an error, nothing is appended. `on_write_failure` is called for each append that fails.
     """
 
-    def __init__(self, root: str, checkpoint_id: str = "", versions_kept_hours: int = VERSIONS_KEPT_HOURS) -> None:
+    def __init__(self, root: str, versions_kept_hours: int = VERSIONS_KEPT_HOURS) -> None:
         self._root = root.rstrip("/")
-        self._checkpoint_id = checkpoint_id
+        self._checkpoint_id = ""
         self._versions_kept_hours = versions_kept_hours
         self._open: dict[str, _OpenTable] = {}
         self.before_append: Callable[[], None] = _ignore
@@ -158,14 +158,14 @@ class DeltaTables:
             self.on_write_failure()
             raise
 
-    def tidy(self, keep_from: date, replaced_files_kept_hours: int | None = None) -> Mapping[str, Exception]:
+    def tidy(self, keep_from: date) -> Mapping[str, Exception]:
         """Delete rows with a date before `keep_from`, compact small files, and remove files that no version needs.
 
         Every few seconds, a batch adds a small file and a log entry. Without maintenance, a table would grow by tens of
         thousands of files per day. If the maintenance of one table fails, the other tables are still maintained.
         Returns the first error of each table whose maintenance failed, by the path of the table.
         """
-        hours = self._versions_kept_hours if replaced_files_kept_hours is None else replaced_files_kept_hours
+        hours = self._versions_kept_hours
         failures = ((self.path(table), self._open[table.name].tidy(keep_from, hours)) for table in TABLES)
         return {path: failure for path, failure in failures if failure is not None}
 

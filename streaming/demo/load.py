@@ -46,11 +46,6 @@ class DemoLoad:
         self._processes: dict[str, ChildProcess] = {}
         self.groups: tuple[DemoGroup, ...] = _select_groups(only)
 
-    @property
-    def pids(self) -> tuple[int, ...]:
-        """The process ids of the running clients."""
-        return tuple(process.pid for process in self._processes.values() if process.exit_code is None)
-
     def start(self) -> Self:
         """Create the topics and start the clients. The clients join their groups a few seconds later."""
         clients = sorted({group.client for group in self.groups})

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 PERFORMANCE_OPTIONS = "KAFKA_JVM_PERFORMANCE_OPTS"
 _LOG4J_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
+_HEAP = "-Xmx512m"
 _START_TIMEOUT_SECONDS = 60.0
 _STOP_GRACE_SECONDS = 15.0
 _CLEAN_EXIT_CODES = (0, 128 + signal.SIGTERM)  # the JVM exits with the second code after SIGTERM
@@ -75,7 +76,6 @@ class EmbeddedBroker:
         *,
         port: int | None = None,
         properties: Mapping[str, str] | None = None,
-        heap_mib: int = 512,
         kafka_version: str = KAFKA_VERSION,
         java_options: Sequence[str] = (),
         more_listeners: Mapping[str, str] | None = None,
@@ -89,7 +89,6 @@ class EmbeddedBroker:
         self._more_listeners = {
             name: Listener(protocol, free_port()) for name, protocol in (more_listeners or {}).items()
         }
-        self._heap_mib = heap_mib
         self._kafka_version = kafka_version
         self._java_options = tuple(java_options)
         self._process: ChildProcess | None = None
@@ -145,16 +144,16 @@ class EmbeddedBroker:
             self._release_folder()
             raise
 
-    def wait_until_ready(self, timeout_seconds: float = _START_TIMEOUT_SECONDS) -> None:
+    def wait_until_ready(self) -> None:
         """Wait until the broker answers a Kafka request. After the timeout, kill the broker and raise BrokerError."""
-        deadline = time.monotonic() + timeout_seconds
+        deadline = time.monotonic() + _START_TIMEOUT_SECONDS
         while not self._is_ready():
             if self.pid is None:
                 self.kill()
                 raise BrokerError(self._failure_message("ended while starting"))
             if time.monotonic() > deadline:
                 self.kill()
-                raise BrokerError(self._failure_message(f"did not answer within {timeout_seconds:g} s"))
+                raise BrokerError(self._failure_message(f"did not answer within {_START_TIMEOUT_SECONDS:g} s"))
             time.sleep(0.1)
 
     def wait_until_ended(self) -> None:
@@ -264,9 +263,8 @@ class EmbeddedBroker:
         return next(line.removeprefix("cluster.id=") for line in of_first.splitlines() if line.startswith("cluster.id"))
 
     def _command(self, java: Path, class_path: str) -> list[str]:
-        heap = f"-Xmx{self._heap_mib}m"
         logging = [f"-Dlog4j2.configurationFile={_LOG4J_CONFIGURATION}", f"-Dbroker.log.path={self.log_path}"]
-        fixed_options = [heap, "-XX:+ExitOnOutOfMemoryError", "-Djava.awt.headless=true", *logging]
+        fixed_options = [_HEAP, "-XX:+ExitOnOutOfMemoryError", "-Djava.awt.headless=true", *logging]
         jvm = [*fixed_options, *_archive_options(java, class_path, self._java_options), *self._java_options]
         return [str(java), *jvm, "-cp", class_path, "kafka.Kafka", str(self._properties_path)]
 

@@ -74,12 +74,12 @@ def resolve(set_name: JarSetName, on_jar: OnJar = log_jar, *, source: Path | Non
     return sorted(folder / jar.coordinate.file_name for jar in locked)
 
 
-def copy_set(set_name: JarSetName, folder: Path, on_jar: OnJar = log_jar) -> frozenset[str]:
+def copy_set(set_name: JarSetName, folder: Path) -> frozenset[str]:
     """Copy the jars of a set into a folder, for a machine without internet access. Return the names of the copied jars.
 
     If this machine does not have the set, the set is downloaded first. Raises JarsError or JavaError.
     """
-    resolve(set_name, on_jar)
+    resolve(set_name)
     locked = _locked_jars(set_name)
     try:
         copy_jars(_set_folder(set_name, locked), locked, folder)

@@ -46,9 +46,9 @@ from streaming.spark.launch.jvm import Jvm, SparkLaunch, spark_launch
 
 
 @contextmanager
-def spark_session(settings: SparkSettings, clusters: int = 1) -> Iterator[SparkSession]:
-    """Run Spark for this number of clusters until the `with` block ends. A new session can be started afterwards."""
-    with spark_launch(settings, clusters) as launch, launched_session(launch, settings.log_level) as session:
+def spark_session(settings: SparkSettings) -> Iterator[SparkSession]:
+    """Run Spark for one cluster until the `with` block ends. A new session can be started afterwards."""
+    with spark_launch(settings) as launch, launched_session(launch, settings.log_level) as session:
         yield session
 
 

@@ -112,7 +112,6 @@ class StateFunction:
 
     strategies: tuple[str, ...]
     users_references: tuple[tuple[str, str], ...] = ()
-    users_limit_seconds: float = LIMIT_SECONDS
     initial_state: Mapping[str, bytes] = field(default_factory=dict)
     initial_state_version: int = GROUP_CODEC.version
     limits: Limits = DEFAULT_LIMITS
@@ -134,7 +133,7 @@ class StateFunction:
         if not state.exists and not any(isinstance(event, LogEvent) for event in events):
             # Facts for a group whose state was removed must not create the group again.
             return encode_update(GroupUpdate(GroupState(GroupSnapshot(group_id)), forgotten=True))
-        users = users_assignors(self.users_references, self.users_limit_seconds)
+        users = users_assignors(self.users_references, LIMIT_SECONDS)
         assignors = [*(AS_JAVA_LEADER[strategy] for strategy in self.strategies), *users]
         record = self._record(group_id, state)
         update = apply_batch(record, events, assignors, self.limits, self.names, own_partitions=self.own_partitions)

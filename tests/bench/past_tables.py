@@ -47,7 +47,7 @@ class PastTables:
 
     def write(self, folder: Path) -> None:
         """Write the tables into the folder."""
-        tables = DeltaTables(str(folder), "bench")
+        tables = DeltaTables(str(folder))
         tables.open_all()
         templates = [_generation_templates(self.groups, parity) for parity in (0, 1)]
         for day in range(self.days):

@@ -61,7 +61,7 @@ def table_append_figures(folder: Path) -> list[Figure]:
 
 
 def _open_tables(folder: Path) -> DeltaTables:
-    tables = DeltaTables(str(folder), "bench")
+    tables = DeltaTables(str(folder))
     tables.open_all()
     return tables
 

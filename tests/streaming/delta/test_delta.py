@@ -32,7 +32,7 @@ LONG_AGO = date(2000, 1, 1)
 
 def open_tables(root: Path, checkpoint_id: str = "one") -> DeltaTables:
     """Open the tables for a checkpoint."""
-    tables = DeltaTables(str(root), checkpoint_id)
+    tables = DeltaTables(str(root)).for_checkpoint(checkpoint_id)
     tables.open_all()
     return tables
 
@@ -208,13 +208,15 @@ def test_maintenance_removes_replaced_files_only_after_readers_are_finished(root
     assert len(list((root / QUARANTINE.name).rglob("part-*.parquet"))) > 1, (
         "a reader that just opened the table still finds its files"
     )
-    tables.tidy(LONG_AGO, replaced_files_kept_hours=0)
+    tables._versions_kept_hours = 0
+    tables.tidy(LONG_AGO)
     assert len(list((root / QUARANTINE.name).rglob("part-*.parquet"))) == 1
 
 
 def test_concurrent_appends_and_maintenance_lose_nothing(root: Path) -> None:
     """The query's thread appends batches. The sampler's thread appends samples and does the maintenance."""
     tables, failures = open_tables(root), list[BaseException]()
+    tables._versions_kept_hours = 24
 
     def append() -> None:
         try:
@@ -226,7 +228,7 @@ def test_concurrent_appends_and_maintenance_lose_nothing(root: Path) -> None:
     def tidy() -> None:
         try:
             for number in range(8):
-                failures.extend(tables.tidy(LONG_AGO, replaced_files_kept_hours=24).values())
+                failures.extend(tables.tidy(LONG_AGO).values())
                 tables.append(QUARANTINE, rows_at([1_000 + number]))
         except BaseException as failure:  # noqa: BLE001 - as above
             failures.append(failure)

@@ -26,7 +26,7 @@ DAY_MS = 86_400_000
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """Create a table of two clusters with unusual names, with two records per day on three days."""
-    tables = DeltaTables(str(tmp_path), "one")
+    tables = DeltaTables(str(tmp_path))
     tables.open_all()
     for cluster in ("it's", "a\\' OR true --"):
         for day in (20_000, 20_001, 20_002):

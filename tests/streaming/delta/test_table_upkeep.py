@@ -169,7 +169,8 @@ def test_files_of_a_killed_writer_are_removed(after_a_month: Path) -> None:
     tables = open_tables(after_a_month)
     orphan = next((after_a_month / QUARANTINE.name).rglob("part-*.parquet")).with_name("part-orphan.parquet")
     orphan.write_bytes(b"half a file")
-    tables.tidy(LONG_AGO, replaced_files_kept_hours=0)
+    tables._versions_kept_hours = 0
+    tables.tidy(LONG_AGO)
     assert not orphan.exists()
 
 

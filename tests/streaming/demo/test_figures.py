@@ -75,7 +75,9 @@ def test_a_monitor_whose_last_sample_is_too_old_is_not_ready(monitor_state: Moni
 
 
 def test_drift_is_that_of_the_groups_own_strategy_and_no_other(monitor_state: MonitorState, tmp_path: Path):
-    monitor_state.put_batch([_record("g", protocol="own-strategy"), _record("h", {"a": (0,), "b": (1,), "c": (2,)})], [])
+    monitor_state.put_batch(
+        [_record("g", protocol="own-strategy"), _record("h", {"a": (0,), "b": (1,), "c": (2,)})], []
+    )
     groups = _figures(monitor_state, tmp_path).groups
     assert (groups["g"].strategy, groups["g"].drift_partitions) == ("own-strategy", None)
     assert (groups["h"].strategy, groups["h"].drift_partitions) == ("range", 0)

@@ -32,7 +32,8 @@ Seen = TypeVar("Seen")
 _PARENT = """
 import sys, time
 from streaming.demo import DemoLoad
-print(*DemoLoad(sys.argv[1], only={"demo-idle", "demo-roundrobin"}).start().pids, flush=True)
+load = DemoLoad(sys.argv[1], only={"demo-idle", "demo-roundrobin"}).start()
+print(*(process.pid for process in load._processes.values()), flush=True)
 time.sleep(600)
 """
 
@@ -128,7 +129,7 @@ def test_the_flapping_member_causes_a_generation_at_each_join_and_leave(broker: 
 
 def test_the_load_uses_less_than_half_a_core(load: DemoLoad):
     """Spark and a broker run on the same two cores. A twentieth of a core was measured."""
-    clients = [psutil.Process(pid) for pid in load.pids]
+    clients = _clients(load)
     assert len(clients) == 3
     before = _cpu_seconds(clients)
     time.sleep(5)
@@ -141,7 +142,7 @@ def test_a_single_group_runs_alone_and_leaves_when_stopped(broker: EmbeddedBroke
     (group,) = (alone := DemoLoad(broker.bootstrap_servers, only={"demo-cooperative"})).groups
     with alone:
         _within(40, lambda: _described(admin, group), lambda seen: len(seen.members) == 2 * len(group.members))
-        processes = [psutil.Process(pid) for pid in alone.pids]
+        processes = _clients(alone)
         alone.stop(grace_seconds=60)
     assert [process.is_running() for process in processes] == [False, False]
     assert len(_described(admin, group).members) == len(group.members)
@@ -170,6 +171,10 @@ def _within(seconds: float, ask: Callable[[], Seen], is_enough: Callable[[Seen],
             seen = repr(error)
         assert time.monotonic() < deadline, f"not within {seconds} s: {seen}"
         time.sleep(0.3)
+
+
+def _clients(load: DemoLoad) -> list[psutil.Process]:
+    return [psutil.Process(process.pid) for process in load._processes.values()]
 
 
 def _group(group_id: str) -> DemoGroup:

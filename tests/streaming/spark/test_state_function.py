@@ -65,10 +65,11 @@ def users_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple
 
 
 def test_a_users_strategy_that_raises_or_hangs_is_reported_and_the_other_strategies_are_evaluated(
-    users_own: tuple[tuple[str, str], ...],
+    users_own: tuple[tuple[str, str], ...], monkeypatch: pytest.MonkeyPatch
 ):
     """A user's strategy that raises, exceeds its time limit, or breaks a rule never stops the job."""
-    function = StateFunction(("range",), users_own, users_limit_seconds=LIMIT_SECONDS)
+    monkeypatch.setattr("streaming.spark.steps.LIMIT_SECONDS", LIMIT_SECONDS)
+    function = StateFunction(("range",), users_own)
     state = empty_state()
     # This is roundrobin's assignment. Range would assign two adjacent partitions to the first member.
     members = [member("A", {"orders": [0, 2]}), member("B", {"orders": [1]})]

@@ -87,7 +87,8 @@ def test_undamaged_tables_are_not_refused(at: Path) -> None:
     tables = open_tables(at / "tables")
     progress_file(at, tables).check()
     tables.append_batch(QUARANTINE, rows_at([2]), 2)
-    assert tables.tidy(LONG_AGO, replaced_files_kept_hours=0) == {}
+    tables._versions_kept_hours = 0
+    assert tables.tidy(LONG_AGO) == {}
     progress_file(at, open_tables(at / "tables")).check()
 
 

@@ -26,7 +26,7 @@ def at(lag: LagEvaluation, sampled_at_ms: int) -> LagEvaluation:
 
 def test_the_first_write_of_each_date_contains_all_partitions(tmp_path: Path) -> None:
     """The past reads one date. An idle partition had its last row weeks ago, and the maintenance deleted this row."""
-    tables = DeltaTables(str(tmp_path), "one")
+    tables = DeltaTables(str(tmp_path))
     tables.open_all()
     _, lag, _ = simulate({"idle": Commits(["audit"])})
     writer = LagTables(CLUSTER, MonitorState(), tables, 0)
@@ -41,7 +41,7 @@ def test_the_first_write_of_each_date_contains_all_partitions(tmp_path: Path) ->
 @pytest.mark.parametrize("is_restarted", [False, True])
 def test_a_partition_whose_offset_was_deleted_has_one_end_row(tmp_path: Path, *, is_restarted: bool) -> None:
     """A group was deleted at 21:00. Until midnight, its last rows were valid, also if the monitor was restarted."""
-    tables = DeltaTables(str(tmp_path), "one")
+    tables = DeltaTables(str(tmp_path))
     tables.open_all()
     _, both, _ = simulate({"gone": Commits(["audit"]), "stays": Commits(["audit"])})
     rest = LagEvaluation(both.report, both.partitions.filter(pc.equal(both.partitions["group_id"], "stays")))
