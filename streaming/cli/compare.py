@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, BinaryIO
 
 import click
@@ -48,7 +49,7 @@ def compare(file: BinaryIO, wanted_id: str | None, references: tuple[str, ...]) 
     """  # noqa: D301 - click keeps the lines after a real backspace character
     try:
         group = parse_group(_read_scenario(file.read(), wanted_id))
-        with Catalogue(references) as catalogue:
+        with closing(Catalogue(references)) as catalogue:
             rows = list(_table_rows(group, catalogue))
     except (ScenarioError, AssignorFailedError) as error:
         raise click.ClickException(str(error)) from error

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -138,7 +139,7 @@ def what_if(  # noqa: PLR0913, PLR0917 - click hands over every option by name
             print_rolling_change(group, row, offers, as_json=as_json)
             return
         spec, owners = parse_group_row(row)
-        with Catalogue(references) as catalogue:
+        with closing(Catalogue(references)) as catalogue:
             strategies = [catalogue.assignor(name) for name in strategy_names or catalogue.names()]
             answer = compute_what_if(spec, owners, strategies, change)
     except (RemedyError, ImpossibleChangeError, AssignorFailedError, UnknownAssignorError) as error:

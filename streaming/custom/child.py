@@ -1,8 +1,8 @@
 """Run a user's strategy in its own process: ``python -m streaming.custom.child module:attribute limit_seconds``.
 
-The process reads groups from standard input and writes assignments to standard output, until the input ends. Text that
-the strategy prints goes to standard error, so that the guard does not read it as an assignment. If a strategy exceeds
-its time limit, a watchdog writes a traceback and ends the process.
+The process reads groups (pickles) from standard input and writes assignments (lines of JSON) to standard output, until
+the input ends. Text that the strategy prints goes to standard error, so that the guard does not read it as an
+assignment. If a strategy exceeds its time limit, a watchdog writes a traceback and ends the process.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 
 from assignors.model import GroupAssignment
 from assignors.what_if.scenario import assignment_as_json
-from streaming.custom.frames import read_frame, write_frame
 from streaming.custom.loading import AssignorLoadError, load_assignor
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import BinaryIO
 
-    from assignors.model import PartitionAssignor
+    from assignors.model import GroupSpec, PartitionAssignor
 
 MEMORY_BYTES = 2 << 30
 """Maximum memory of the process. If a strategy needs more memory, only its process fails."""
@@ -48,8 +48,7 @@ def main(reference: str, limit_seconds: float) -> None:
 
 def serve(assignor: PartitionAssignor, requests: BinaryIO, answers: BinaryIO, limit_seconds: float) -> None:
     """Compute the assignment of each group until the input ends."""
-    while (request := read_frame(requests)) is not None:
-        group = pickle.loads(request)  # noqa: S301 - the parent process is trusted
+    for group in _groups(requests):
         faulthandler.dump_traceback_later(limit_seconds, exit=True, file=_STDERR)
         answer: dict[str, object]
         try:
@@ -58,6 +57,15 @@ def serve(assignor: PartitionAssignor, requests: BinaryIO, answers: BinaryIO, li
             answer = {"error": f"{type(error).__name__}: {error}"}
         faulthandler.cancel_dump_traceback_later()
         _write_answer(answers, answer)
+
+
+def _groups(requests: BinaryIO) -> Iterator[GroupSpec]:
+    """Yield each group until the input ends. A part of a group at the end of the input is ignored."""
+    while True:
+        try:
+            yield pickle.load(requests)  # noqa: S301 - the parent process is trusted
+        except (EOFError, pickle.UnpicklingError):  # noqa: PERF203 - once
+            return
 
 
 def _as_json(assignment: object) -> dict[str, list[list[str | int]]]:
@@ -71,7 +79,8 @@ def _as_json(assignment: object) -> dict[str, list[list[str | int]]]:
 
 
 def _write_answer(answers: BinaryIO, answer: object) -> None:
-    write_frame(answers, json.dumps(answer).encode("ascii"))
+    answers.write(json.dumps(answer).encode("ascii") + b"\n")
+    answers.flush()
 
 
 def _limit_memory() -> None:

@@ -1,4 +1,4 @@
-"""Run a user's strategy so that the caller always gets a result: an assignment, or the reason for the failure.
+"""Run a user's strategy so that the caller always gets an assignment, or an error with the reason for the failure.
 
 No process can reliably stop an endless loop in its own Python code. Signals and exceptions do not always interrupt the
 loop, and a thread cannot be killed. So the strategy runs in a child process, which is started once for all groups. A
@@ -17,21 +17,18 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from threading import Timer
 from typing import TYPE_CHECKING, Any, cast
 
 from assignors.fairness.invariants import violations
-from assignors.model import GroupAssignment
+from assignors.model import AssignorFailedError, GroupAssignment
 from streaming.config.environment import without_settings
-from streaming.custom.frames import read_frame, write_frame
 
 if TYPE_CHECKING:
-    from types import TracebackType
     from typing import BinaryIO
 
-    from assignors.fairness.invariants import Violation
     from assignors.model import GroupSpec
 
 LIMIT_SECONDS = 10.0
@@ -56,60 +53,43 @@ class FailureReason(str, Enum):
     SUSPENDED = "suspended"
 
 
-@dataclass(frozen=True, slots=True)
-class AssignorFailure:
-    """The failure of a strategy. ``violations`` is not empty if the strategy's assignment breaks the common rules."""
-
-    reason: FailureReason
-    detail: str
-    violations: tuple[Violation, ...] = ()
-
-
 class GuardedAssignor:
-    """A user's strategy by reference (``module:attribute``), in its own process.
+    """A user's strategy by reference (``module:attribute``), with the same interface as a built-in strategy.
 
-    After three consecutive timeouts, the strategy is suspended. A suspended strategy receives only every hundredth
-    group. Otherwise, a strategy that always hangs would delay every group by the time limit. Do not use this object
-    from several threads at the same time. Close the object after use, or use ``with``.
+    The strategy runs in its own process. It raises only AssignorFailedError, whose reason is a FailureReason. After
+    three consecutive timeouts, the strategy is suspended. A suspended strategy receives only every hundredth group.
+    Otherwise, a strategy that always hangs would delay every group by the time limit. Do not use this object from
+    several threads at the same time. Close the object after use.
 
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
-    >>> with GuardedAssignor("assignors.range.range:RangeAssignor") as guarded:
-    ...     guarded.try_assign(GroupSpec((Member("A", ("t",)),), {"t": 1}))
+    >>> with contextlib.closing(GuardedAssignor("assignors.range.range:RangeAssignor")) as guarded:
+    ...     guarded.assign(GroupSpec((Member("A", ("t",)),), {"t": 1}))
     GroupAssignment(members={'A': (('t', 0),)})
     """
 
-    def __init__(self, reference: str, limit_seconds: float = LIMIT_SECONDS) -> None:
+    def __init__(self, reference: str, limit_seconds: float = LIMIT_SECONDS, name: str = "") -> None:
+        """If `name` is empty, the strategy itself is asked for its name."""
         self.reference = reference
         self.limit_seconds = limit_seconds
+        self._name = name
         self._child: _Child | None = None
         self._timeouts = 0
         self._skipped_groups = 0
 
-    def __enter__(self) -> GuardedAssignor:  # noqa: PYI034 - typing.Self came with Python 3.11
-        """Do nothing. The child process starts when the first group arrives."""
-        return self
+    @property
+    def name(self) -> str:
+        """The name of the strategy. Raises AssignorFailedError if the strategy must be loaded and cannot be loaded."""
+        if not self._name:
+            self._start_child()
+        return self._name
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """End the child process."""
-        self.close()
-
-    def name(self) -> str | AssignorFailure:
-        """Return the name of the strategy, or the failure if it cannot be loaded."""
-        child = self._get_child()
-        return child if isinstance(child, AssignorFailure) else child.name
-
-    def try_assign(self, group: GroupSpec) -> GroupAssignment | AssignorFailure:
-        """Return the assignment of ``group``, or the failure of the strategy. Never raises an exception."""
-        if self._timeouts >= MAX_TIMEOUTS and self._skipped_groups < RETRY_EVERY - 1:
-            self._skipped_groups += 1
-            return AssignorFailure(FailureReason.SUSPENDED, f"timed out {self._timeouts} times in a row")
-        self._skipped_groups = 0
-        outcome = self._request_assignment(group)
-        timed_out = isinstance(outcome, AssignorFailure) and outcome.reason is FailureReason.TIMED_OUT
-        self._timeouts = self._timeouts + 1 if timed_out else 0
-        return _check_rules(group, outcome) if isinstance(outcome, GroupAssignment) else outcome
+    def assign(self, group: GroupSpec) -> GroupAssignment:
+        """Compute the assignment. Raises AssignorFailedError if there is no valid assignment within the time limit."""
+        try:
+            return self._assign(group)
+        except AssignorFailedError as failed:
+            detail = f"{self._name or self.reference} {failed.reason}: {failed}"
+            raise AssignorFailedError(failed.reason, detail) from None
 
     def close(self) -> None:
         """End the child process if it runs. For the next group, a new process starts."""
@@ -117,10 +97,23 @@ class GuardedAssignor:
             self._child.end()
             self._child = None
 
-    def _request_assignment(self, group: GroupSpec) -> GroupAssignment | AssignorFailure:
-        child = self._get_child()
-        if isinstance(child, AssignorFailure):
-            return child
+    def _assign(self, group: GroupSpec) -> GroupAssignment:
+        if self._timeouts >= MAX_TIMEOUTS and self._skipped_groups < RETRY_EVERY - 1:
+            self._skipped_groups += 1
+            raise _failure(FailureReason.SUSPENDED, f"timed out {self._timeouts} times in a row")
+        self._skipped_groups = 0
+        try:
+            assignment = self._request_assignment(group)
+        except AssignorFailedError as failed:
+            self._timeouts = self._timeouts + 1 if failed.reason == FailureReason.TIMED_OUT else 0
+            raise
+        self._timeouts = 0
+        if broken_rules := violations(group, assignment):
+            raise _failure(FailureReason.UNLAWFUL, broken_rules[0].detail)
+        return assignment
+
+    def _request_assignment(self, group: GroupSpec) -> GroupAssignment:
+        child = self._start_child()
         plain_group = replace(
             group, partitions=dict(group.partitions), racks=dict(group.racks), lag_records=dict(group.lag_records)
         )
@@ -128,35 +121,37 @@ class GuardedAssignor:
         if answer is None:
             failure = child.failure()
             self.close()
-            return failure
+            raise failure
         if "error" in answer:
-            return AssignorFailure(FailureReason.RAISED, answer["error"])
+            raise _failure(FailureReason.RAISED, answer["error"])
         members = answer["assignment"].items()
         return GroupAssignment(
             {member_id: tuple((topic, number) for topic, number in partitions) for member_id, partitions in members}
         )
 
-    def _get_child(self) -> _Child | AssignorFailure:
+    def _start_child(self) -> _Child:
+        """Return the child process, and start it if it does not run. Raises AssignorFailedError."""
         if self._child is None or self._child.is_overdue:
             self.close()
             child = _Child(self.reference, self.limit_seconds)
             answer = child.ask(None, START_LIMIT_SECONDS)
             if answer is None or "error" in answer:
-                failure = (
-                    child.failure() if answer is None else AssignorFailure(FailureReason.NOT_LOADED, answer["error"])
-                )
+                detail = str(child.failure()) if answer is None else answer["error"]
                 child.end()
-                return replace(failure, reason=FailureReason.NOT_LOADED)
-            child.name = answer["name"]
+                raise _failure(FailureReason.NOT_LOADED, detail)
+            self._name = self._name or answer["name"]
             self._child = child
         return self._child
 
 
+def _failure(reason: FailureReason, detail: str) -> AssignorFailedError:
+    return AssignorFailedError(reason.value, detail.strip())
+
+
 class _Child:
-    """The child process. It writes one message after its start, and one message after each request."""
+    """The child process. It writes one line after its start, and one line after each request."""
 
     def __init__(self, reference: str, limit_seconds: float) -> None:
-        self.name = reference
         # A file, because a pipe could fill up. The child appends, so that the parent can truncate the file.
         self._stderr = tempfile.TemporaryFile("a+b")  # noqa: SIM115 - closed in end()
         self.is_overdue = False
@@ -172,29 +167,33 @@ class _Child:
         self._answers = cast("BinaryIO", self._process.stdout)
 
     def ask(self, request: bytes | None, limit_seconds: float) -> dict[str, Any] | None:
-        """Send the request if it is not None. Return the child's next message, or None if the child ended."""
+        """Send the request if it is not None. Return the child's next message, or None if the child ended.
+
+        Half a line means that the child ended while it wrote the message.
+        """
         self._stderr.truncate(0)
         deadline = Timer(limit_seconds, self._kill_overdue)
         deadline.start()
         try:
             if request is not None:
-                write_frame(self._requests, request)
-            body = read_frame(self._answers)
-            return None if body is None else json.loads(body)
+                self._requests.write(request)
+                self._requests.flush()
+            line = self._answers.readline()
+            return json.loads(line) if line.endswith(b"\n") else None
         except (OSError, ValueError):
             return None
         finally:
             deadline.cancel()
 
-    def failure(self) -> AssignorFailure:
+    def failure(self) -> AssignorFailedError:
         """Return why the child ended. After a timeout, the child's output contains the watchdog's traceback."""
         self._await_exit()
         self._kill()
         self._stderr.seek(0)
         output = self._stderr.read().decode("utf-8", "replace")[-DETAIL_CHARACTERS:]
         if self.is_overdue or "Timeout (" in output:
-            return AssignorFailure(FailureReason.TIMED_OUT, output)
-        return AssignorFailure(FailureReason.DIED, f"exit code {self._process.returncode}: {output}")
+            return _failure(FailureReason.TIMED_OUT, output)
+        return _failure(FailureReason.DIED, f"exit code {self._process.returncode}: {output}")
 
     def end(self) -> None:
         self._kill()
@@ -224,10 +223,3 @@ class _Child:
             with contextlib.suppress(OSError):
                 os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
-
-
-def _check_rules(group: GroupSpec, assignment: GroupAssignment) -> GroupAssignment | AssignorFailure:
-    broken_rules = violations(group, assignment)
-    if not broken_rules:
-        return assignment
-    return AssignorFailure(FailureReason.UNLAWFUL, broken_rules[0].detail, tuple(broken_rules))

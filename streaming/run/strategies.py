@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 from assignors import AssignorFailedError
 from streaming.custom.catalogue import Catalogue
 from streaming.errors import STAYS, RemedyError
@@ -19,7 +21,7 @@ def users_references(configured: tuple[str, ...]) -> tuple[tuple[str, str], ...]
     Raises AssignorSettingError with the last line of the original error if a strategy cannot be loaded.
     """
     try:
-        with Catalogue(configured) as catalogue:
+        with closing(Catalogue(configured)) as catalogue:
             return tuple(catalogue.users_references().items())
     except AssignorFailedError as failure:
         raise AssignorSettingError(f"evaluation.assignors: {str(failure).splitlines()[-1]}") from None

@@ -6,7 +6,7 @@ import ast
 import json
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ import streaming.embedded.broker
 import streaming.spark.launch.jvm
 from streaming.cli.jars import _create_archives
 from streaming.config.settings import SparkSettings
-from streaming.custom import GuardedAssignor
+from streaming.custom.guard import GuardedAssignor
 from streaming.demo.environment import DemoEnvironment
 from streaming.demo.load import DemoLoad
 from streaming.embedded import EmbeddedBroker
@@ -75,8 +75,8 @@ def create_class_archives(_: Path) -> None:
 
 
 def run_strategy(_: Path) -> None:
-    with GuardedAssignor("assignors.range.range:RangeAssignor") as guarded:
-        guarded.name()
+    with closing(GuardedAssignor("assignors.range.range:RangeAssignor")) as guarded:
+        assert guarded.name == "range"
 
 
 JAVA = (run_java_version, download_jars, format_storage, run_broker, run_spark)

@@ -12,7 +12,7 @@ import re
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import quote, quote_plus, unquote
@@ -26,7 +26,7 @@ import streaming.config.environment
 import streaming.config.redaction
 import streaming.config.redactor
 import streaming.config.refusals
-from assignors.model import GroupSpec, MemberSubscription
+from assignors.model import AssignorFailedError, GroupSpec, MemberSubscription
 from streaming.child_process import ChildProcess
 from streaming.cli import main
 from streaming.cli.config import config
@@ -34,7 +34,7 @@ from streaming.cli.logs import redact, redact_standard_error
 from streaming.config.environment import ENVIRONMENT_PREFIX, is_setting, without_settings
 from streaming.config.load import ConfigError, Settings, create_redactor, forget_secrets, load_settings
 from streaming.config.redactor import Redactor
-from streaming.custom import GuardedAssignor
+from streaming.custom.guard import GuardedAssignor
 from streaming.spark.launch.conf import launch_conf, session_conf
 
 MARKER = "Zq7hunter2"
@@ -310,9 +310,12 @@ def test_no_child_process_inherits_a_setting(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setenv("OF_THE_STRATEGY", "stays")
     child = ChildProcess(["env"], tmp_path / "output")
     assert child.wait(30)
-    with GuardedAssignor(f"{__name__}:EnvironmentPrinter") as guarded:
-        outcome = guarded.try_assign(GroupSpec((MemberSubscription("A", ("t",)),), {"t": 1}))
-    for environment in (child.output.read_text(), str(outcome)):
+    with (
+        closing(GuardedAssignor(f"{__name__}:EnvironmentPrinter")) as guarded,
+        pytest.raises(AssignorFailedError) as failure,
+    ):
+        guarded.assign(GroupSpec((MemberSubscription("A", ("t",)),), {"t": 1}))
+    for environment in (child.output.read_text(), str(failure.value)):
         assert MARKER not in environment
         assert "rebalance_monitor_" not in environment.lower()
         assert "OF_THE_STRATEGY" in environment

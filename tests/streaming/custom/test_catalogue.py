@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
 
 from assignors import BUILT_IN, AssignorFailedError, UnknownAssignorError
 from assignors.model import GroupSpec, MemberSubscription
-from streaming.custom import ENTRY_POINT_GROUP
 from streaming.custom.catalogue import Catalogue
+from streaming.custom.loading import ENTRY_POINT_GROUP
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,7 +49,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("installed")
 def test_installed_strategies_come_after_the_built_in_ones():
     """A user only has to install a package."""
-    with Catalogue() as catalogue:
+    with closing(Catalogue()) as catalogue:
         assert catalogue.names()[: len(BUILT_IN)] == list(BUILT_IN)
         assert {"theirs", "lazy"} <= set(catalogue.names())
         assert catalogue.assignor("theirs").assign(GROUP) == BUILT_IN["roundrobin"].assign(GROUP)
@@ -57,14 +58,17 @@ def test_installed_strategies_come_after_the_built_in_ones():
 @pytest.mark.usefixtures("installed")
 def test_a_built_in_name_always_means_the_built_in():
     """The meaning of `range` does not depend on installed packages or on the command line."""
-    with Catalogue(["their_strategies:Pretender"]) as catalogue:
+    with closing(Catalogue(["their_strategies:Pretender"])) as catalogue:
         assert catalogue.assignor("range") is BUILT_IN["range"]
 
 
 @pytest.mark.usefixtures("installed")
 def test_the_error_of_a_strategy_that_violates_a_rule_names_the_violation():
     """The error names the rule and the partition."""
-    with Catalogue() as catalogue, pytest.raises(AssignorFailedError, match="lazy unlawful: t-0 is not assigned"):
+    with (
+        closing(Catalogue()) as catalogue,
+        pytest.raises(AssignorFailedError, match="lazy unlawful: t-0 is not assigned"),
+    ):
         catalogue.assignor("lazy").assign(GROUP)
 
 
@@ -72,7 +76,7 @@ def test_the_error_of_a_strategy_that_violates_a_rule_names_the_violation():
 def test_an_unknown_name_is_refused_with_the_known_names():
     """The message helps to correct a typing error."""
     with (
-        Catalogue() as catalogue,
+        closing(Catalogue()) as catalogue,
         pytest.raises(UnknownAssignorError, match=r"'thiers': the assignors are range.*theirs"),
     ):
         catalogue.assignor("thiers")

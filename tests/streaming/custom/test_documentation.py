@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from math import fsum
 from pathlib import Path
 from types import ModuleType
@@ -14,14 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import assignors
-from assignors import BUILT_IN, TopicPartition
+from assignors import BUILT_IN, AssignorFailedError, TopicPartition
 from assignors.fairness.busiest import busiest_rate
 from assignors.fairness.heaviest_first import heaviest_first_loads
 from assignors.fairness.invariants import violations
 from assignors.model import GroupAssignment, GroupSpec, MemberSubscription
 from assignors.what_if.what_if import what_if
-from streaming.custom import ENTRY_POINT_GROUP, AssignorFailure, FailureReason, GuardedAssignor
 from streaming.custom.catalogue import Catalogue
+from streaming.custom.guard import FailureReason, GuardedAssignor
+from streaming.custom.loading import ENTRY_POINT_GROUP
 from tests.assignors.groups import groups
 from tests.assignors.spelled import group
 from tests.streaming.page.scene import scene
@@ -62,17 +64,16 @@ def write_rates(folder: Path, rates: Mapping[TopicPartition, float | None]) -> N
     (folder / "rates.json").write_text(json.dumps({"group_id": "g", "partitions": rows}))
 
 
-def guarded_answer(spec: GroupSpec) -> GroupAssignment | AssignorFailure:
+def guarded_answer(spec: GroupSpec) -> GroupAssignment:
     """Return the answer of the example's own process."""
-    with GuardedAssignor(REFERENCE) as guarded:
-        return guarded.try_assign(spec)
+    with closing(GuardedAssignor(REFERENCE)) as guarded:
+        return guarded.assign(spec)
 
 
 def test_the_worked_example_shares_the_rates(folder: Path):
     """Every built-in strategy gives 190 records/s to one member. By rates, no member gets more than 180."""
     write_rates(folder, RATES)
     answer = guarded_answer(TWO)
-    assert isinstance(answer, GroupAssignment)
     assert answer.members == {"A": (("t", 0), ("t", 3)), "B": (("t", 1), ("t", 2))}
     built_in = what_if(TWO, {}, BUILT_IN.values(), produce_rates=RATES).outcomes
     assert {one.busiest_records_per_second for one in built_in} == {190}  # type: ignore[union-attr]
@@ -97,7 +98,6 @@ def test_an_unknown_rate_counts_like_the_mean(
     """With the weight 0, all new partitions of a topic would go to the least busy member."""
     write_rates(folder, rates)
     answer = guarded_answer(TWO)
-    assert isinstance(answer, GroupAssignment)
     assert " ".join(f"{topic}{number}" for topic, number in answer.members["A"]) == expected, why
 
 
@@ -110,7 +110,7 @@ def test_the_file_is_the_answer_of_the_api(folder: Path, tmp_path_factory: pytes
     counts = {topic: sum(one["topic"] == topic for one in document.json()["partitions"]) for topic in topics}
     spec = GroupSpec(tuple(MemberSubscription(name, topics) for name in "abcd"), counts)
     rates = {(topic, number): 10.0 for topic in topics for number in range(counts[topic])}
-    with Catalogue([REFERENCE]) as catalogue:
+    with closing(Catalogue([REFERENCE])) as catalogue:
         (outcome,) = what_if(spec, {}, [catalogue.assignor("rate-weighted")], produce_rates=rates).outcomes
     assert outcome.sizes == (7, 7, 8, 8)  # type: ignore[union-attr]
     assert outcome.busiest_records_per_second == 80  # type: ignore[union-attr]
@@ -119,10 +119,9 @@ def test_the_file_is_the_answer_of_the_api(folder: Path, tmp_path_factory: pytes
 def test_without_the_file_the_strategy_is_not_loaded_and_the_reason_names_the_file(folder: Path):
     """A user forgot to copy the file to the monitor."""
     assert not (folder / "rates.json").exists()
-    answer = guarded_answer(TWO)
-    assert isinstance(answer, AssignorFailure)
-    assert answer.reason == FailureReason.NOT_LOADED
-    assert "rates.json" in answer.detail
+    with pytest.raises(AssignorFailedError, match=r"rates\.json") as failure:
+        guarded_answer(TWO)
+    assert failure.value.reason == FailureReason.NOT_LOADED
 
 
 def rates_of(partitions: Iterable[TopicPartition], amounts: list[float]) -> dict[TopicPartition, float]:

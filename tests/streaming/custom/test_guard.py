@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import io
+import pickle
 import time
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import psutil
 import pytest
 
-from assignors import BUILT_IN
+from assignors import BUILT_IN, AssignorFailedError
 from assignors.model import GroupAssignment, GroupSpec, MemberSubscription
-from streaming.custom import AssignorFailure, FailureReason, GuardedAssignor
-from streaming.custom.guard import MAX_TIMEOUTS, RETRY_EVERY
+from streaming.custom.child import serve
+from streaming.custom.guard import MAX_TIMEOUTS, RETRY_EVERY, FailureReason, GuardedAssignor
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,26 +82,26 @@ def in_mood(mood: str) -> GroupSpec:
     return GroupSpec((first, MemberSubscription("B", ("t",))), {"t": 3})
 
 
-def failure_of(guarded: GuardedAssignor, mood: str) -> AssignorFailure:
-    outcome = guarded.try_assign(in_mood(mood))
-    assert isinstance(outcome, AssignorFailure)
-    return outcome
+def failure_of(assignor: GuardedAssignor, group: GroupSpec) -> AssignorFailedError:
+    with pytest.raises(AssignorFailedError) as failure:
+        assignor.assign(group)
+    return failure.value
 
 
 def test_a_strategy_receives_the_lag_of_a_scenario(strategies: str):
     """Only a custom strategy reads the lag, so no golden vector covers it."""
     members = (MemberSubscription("7", ("t",)), MemberSubscription("8", ("t",)))
-    with GuardedAssignor(f"{strategies}:ByLag") as guarded:
-        answer = guarded.try_assign(GroupSpec(members, {"t": 1}, lag_records={("t", 0): 8}))
+    with closing(GuardedAssignor(f"{strategies}:ByLag")) as guarded:
+        answer = guarded.assign(GroupSpec(members, {"t": 1}, lag_records={("t", 0): 8}))
     assert answer == GroupAssignment({"7": (), "8": (("t", 0),)})
 
 
 def test_a_working_strategy_returns_its_assignment(strategies: str):
     """The child process does not change the assignment, also with unusual names."""
-    with GuardedAssignor(f"{strategies}:Good") as guarded:
-        assert guarded.name() == "good"
-        assert guarded.try_assign(GROUP) == BUILT_IN["range"].assign(GROUP)
-        assert guarded.try_assign(SEVERAL_NAMES) == BUILT_IN["range"].assign(SEVERAL_NAMES)
+    with closing(GuardedAssignor(f"{strategies}:Good")) as guarded:
+        assert guarded.name == "good"
+        assert guarded.assign(GROUP) == BUILT_IN["range"].assign(GROUP)
+        assert guarded.assign(SEVERAL_NAMES) == BUILT_IN["range"].assign(SEVERAL_NAMES)
 
 
 @pytest.mark.parametrize(
@@ -117,28 +120,28 @@ def test_a_failure_of_a_strategy_is_reported_and_the_next_group_is_assigned(
     strategies: str, mood: str, reason: FailureReason, message: str
 ):
     """A failure for one group does not affect other groups."""
-    with GuardedAssignor(f"{strategies}:Moody") as guarded:
-        failure = failure_of(guarded, mood)
-        assert failure.reason is reason
-        assert message in failure.detail
-        assert isinstance(guarded.try_assign(GROUP), GroupAssignment)
+    with closing(GuardedAssignor(f"{strategies}:Moody")) as guarded:
+        failure = failure_of(guarded, in_mood(mood))
+        assert failure.reason == reason
+        assert message in str(failure)
+        assert isinstance(guarded.assign(GROUP), GroupAssignment)
 
 
 @pytest.mark.parametrize("mood", ["hang", "hang in C", "swallow everything", "leave a child behind"])
 def test_a_strategy_that_hangs_is_stopped_at_its_limit(strategies: str, mood: str):
     """Loops that catch every exception or never return from C code are also stopped."""
-    with GuardedAssignor(f"{strategies}:Moody", limit_seconds=0.3) as guarded:
-        failure = failure_of(guarded, mood)
-        assert failure.reason is FailureReason.TIMED_OUT
-        assert "users_strategies.py" in failure.detail, "the report names the place where it hung"
-        assert isinstance(guarded.try_assign(GROUP), GroupAssignment)
+    with closing(GuardedAssignor(f"{strategies}:Moody", limit_seconds=0.3)) as guarded:
+        failure = failure_of(guarded, in_mood(mood))
+        assert failure.reason == FailureReason.TIMED_OUT
+        assert "users_strategies.py" in str(failure), "the report names the place where it hung"
+        assert isinstance(guarded.assign(GROUP), GroupAssignment)
 
 
 def test_what_a_strategy_started_ends_with_it(strategies: str):
     """Otherwise one process would remain for each group that timed out."""
-    with GuardedAssignor(f"{strategies}:Moody", limit_seconds=0.3) as guarded:
-        detail = failure_of(guarded, "leave a child behind").detail
-    left_behind = int(detail.split("started ")[1].split()[0])
+    with closing(GuardedAssignor(f"{strategies}:Moody", limit_seconds=0.3)) as guarded:
+        detail = str(failure_of(guarded, in_mood("leave a child behind")))
+    left_behind = int(detail.split("started ")[1].split(maxsplit=1)[0])
     for _ in range(100):
         if not psutil.pid_exists(left_behind) or psutil.Process(left_behind).status() == psutil.STATUS_ZOMBIE:
             return
@@ -148,41 +151,60 @@ def test_what_a_strategy_started_ends_with_it(strategies: str):
 
 def test_the_output_of_a_strategy_is_not_part_of_its_answer(strategies: str):
     """A megabyte on standard output does not block the strategy."""
-    with GuardedAssignor(f"{strategies}:Moody") as guarded:
-        assert isinstance(guarded.try_assign(in_mood("print")), GroupAssignment)
-        assert isinstance(guarded.try_assign(in_mood("print")), GroupAssignment)
+    with closing(GuardedAssignor(f"{strategies}:Moody")) as guarded:
+        assert isinstance(guarded.assign(in_mood("print")), GroupAssignment)
+        assert isinstance(guarded.assign(in_mood("print")), GroupAssignment)
 
 
 def test_a_strategy_that_always_hangs_is_suspended(strategies: str):
     """Ten thousand groups with ten seconds each would take a day. After three timeouts only some groups are tried."""
-    with GuardedAssignor(f"{strategies}:Moody", limit_seconds=0.1) as guarded:
-        timeouts = [failure_of(guarded, "hang").reason for _ in range(MAX_TIMEOUTS)]
+    with closing(GuardedAssignor(f"{strategies}:Moody", limit_seconds=0.1)) as guarded:
+        timeouts = [failure_of(guarded, in_mood("hang")).reason for _ in range(MAX_TIMEOUTS)]
         assert timeouts == [FailureReason.TIMED_OUT] * MAX_TIMEOUTS
-        skipped = [guarded.try_assign(GROUP) for _ in range(RETRY_EVERY - 1)]
-        assert {outcome.reason for outcome in skipped if isinstance(outcome, AssignorFailure)} == {
-            FailureReason.SUSPENDED
-        }
-        assert isinstance(guarded.try_assign(GROUP), GroupAssignment), "the hundredth group is tried"
-        assert isinstance(guarded.try_assign(GROUP), GroupAssignment), "its success ends the suspension"
+        skipped = {failure_of(guarded, GROUP).reason for _ in range(RETRY_EVERY - 1)}
+        assert skipped == {FailureReason.SUSPENDED}
+        assert isinstance(guarded.assign(GROUP), GroupAssignment), "the hundredth group is tried"
+        assert isinstance(guarded.assign(GROUP), GroupAssignment), "its success ends the suspension"
 
 
 @pytest.mark.parametrize("reference", ["users_strategies:broken", "users_strategies:Absent", "absent:Absent", "x"])
-def test_a_strategy_that_cannot_be_loaded_is_reported(strategies: str, reference: str):
+@pytest.mark.usefixtures("strategies")
+def test_a_strategy_that_cannot_be_loaded_is_reported(reference: str):
     """A typing error in the configuration is reported for each group and does not end the monitor."""
-    with GuardedAssignor(reference) as guarded:
-        outcome = guarded.try_assign(GROUP)
-        assert isinstance(outcome, AssignorFailure)
-        assert outcome.reason is FailureReason.NOT_LOADED
-        assert reference in outcome.detail
-        assert isinstance(guarded.name(), AssignorFailure), strategies
+    with closing(GuardedAssignor(reference)) as guarded:
+        failure = failure_of(guarded, GROUP)
+        assert failure.reason == FailureReason.NOT_LOADED
+        assert reference in str(failure)
+        with pytest.raises(AssignorFailedError):
+            _ = guarded.name
 
 
 def test_closing_ends_the_process_and_the_next_group_starts_a_new_one(strategies: str):
     """A closed guard leaves no process."""
     guarded = GuardedAssignor(f"{strategies}:Good")
-    assert isinstance(guarded.try_assign(GROUP), GroupAssignment)
+    assert isinstance(guarded.assign(GROUP), GroupAssignment)
     process = guarded._child._process
     guarded.close()
     assert process.returncode is not None
-    assert isinstance(guarded.try_assign(GROUP), GroupAssignment)
+    assert isinstance(guarded.assign(GROUP), GroupAssignment)
     guarded.close()
+
+
+@pytest.mark.parametrize("answer", [b"", b'{"assignm', b'{"assignment": {}}'])
+def test_a_part_of_an_answer_means_that_the_process_ended(strategies: str, answer: bytes):
+    """A process can be killed while it writes."""
+    with closing(GuardedAssignor(f"{strategies}:Good")) as guarded:
+        guarded.assign(GROUP)
+        child = guarded._child
+        with closing(child._answers):
+            child._answers = io.BytesIO(answer)
+            assert failure_of(guarded, GROUP).reason == FailureReason.DIED
+        assert isinstance(guarded.assign(GROUP), GroupAssignment)
+
+
+@pytest.mark.parametrize("kept", [0, 1, 10, -1])
+def test_a_part_of_a_group_is_not_assigned(kept: int):
+    """The parent can be killed while it writes."""
+    request, answers = pickle.dumps(GROUP), io.BytesIO()
+    serve(BUILT_IN["range"], io.BytesIO(request + request[:kept]), answers, 60)
+    assert answers.getvalue().count(b"\n") == 1

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from streaming.custom import ENTRY_POINT_GROUP, AssignorLoadError, installed_references, load_assignor
+from streaming.custom.loading import ENTRY_POINT_GROUP, AssignorLoadError, installed_references, load_assignor
 
 if TYPE_CHECKING:
     from pathlib import Path

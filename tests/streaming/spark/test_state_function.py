@@ -60,7 +60,7 @@ def users_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple
     references = tuple((name.lower(), f"users_own:{name}") for name in ("Theirs", "Raising", "Hanging"))
     yield references
     for assignor in users_assignors(references, LIMIT_SECONDS):
-        assignor.guarded.close()
+        assignor.close()
     users_assignors.cache_clear()
 
 
