@@ -38,7 +38,7 @@ import psutil
 
 from streaming.child_process import ChildProcess
 from streaming.config.environment import without_settings
-from streaming.demo import DEMO_GROUPS
+from streaming.demo.groups import DEMO_GROUPS
 from streaming.embedded.ports import free_port
 from streaming.errors import RemedyError
 from streaming.java import find_java, java_version

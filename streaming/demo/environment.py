@@ -9,9 +9,6 @@ from collections.abc import Iterator
 from contextlib import closing
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
-from types import TracebackType
-
-from typing_extensions import Self
 
 from streaming.child_process import ChildProcess
 from streaming.config.environment import without_settings
@@ -25,7 +22,7 @@ _MONITOR_GRACE_SECONDS = 10.0
 
 
 class DemoEnvironment:
-    """All processes of a demo. Their files are in `folder`. They stop at the end of the `with` block."""
+    """All processes of a demo. Their files are in `folder`. `stop` stops them."""
 
     def __init__(self, folder: Path, metrics_port: int) -> None:
         self.tables = folder / "tables"
@@ -77,13 +74,7 @@ class DemoEnvironment:
         except (OSError, HTTPException, ValueError):
             return None
 
-    def __enter__(self) -> Self:
-        """Do nothing. `start` starts the processes."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def stop(self) -> None:
         """Stop the clients and the monitor at the same time. Then stop the broker."""
         if self._monitor is not None:
             self._monitor.ask_to_end()

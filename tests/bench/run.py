@@ -17,7 +17,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from streaming.demo import DemoLoad
+from streaming.demo.load import DemoLoad
 from streaming.embedded import EmbeddedBroker
 from streaming.errors import RemedyError
 from tests.bench.catch_up import catch_up_figures, read_by_baseline, read_by_monitor

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from streaming.demo import DemoLoad
+from streaming.demo.load import DemoLoad
 from streaming.embedded import EmbeddedBroker
 from streaming.errors import RemedyError
 from tests.bench.growth import Reading, compute_growth, growth_table

@@ -18,10 +18,10 @@ import psutil
 import pytest
 from deltalake import DeltaTable
 
-from streaming.demo import DEMO_GROUPS
 from streaming.demo.environment import DemoEnvironment
 from streaming.demo.figures import Figures
 from streaming.demo.folder import MARKER
+from streaming.demo.groups import DEMO_GROUPS
 from streaming.embedded.ports import free_port
 from tests.conftest import C1_ONLY
 

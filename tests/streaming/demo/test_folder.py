@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from streaming.demo import DemoError
 from streaming.demo.folder import MARKER, demo_folder
+from streaming.demo.load import DemoError
 
 
 def test_the_files_of_a_demo_stay_until_the_next_demo_deletes_them(tmp_path: Path):

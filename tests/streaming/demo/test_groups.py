@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assignors.partitioner import partition_for_key
-from streaming.demo import DEMO_GROUPS, DEMO_TOPICS, DemoLoad
 from streaming.demo.affinity import affinity
-from streaming.demo.topics import CLICKS
+from streaming.demo.groups import DEMO_GROUPS
+from streaming.demo.load import DemoLoad
+from streaming.demo.topics import CLICKS, DEMO_TOPICS
 
 if TYPE_CHECKING:
     import random

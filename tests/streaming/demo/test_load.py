@@ -15,7 +15,8 @@ from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicP
 from confluent_kafka.admin import AdminClient, ConsumerGroupDescription, OffsetSpec
 from kafka import KafkaConsumer
 
-from streaming.demo import DEMO_GROUPS, DemoGroup, DemoLoad
+from streaming.demo.groups import DEMO_GROUPS, DemoGroup
+from streaming.demo.load import DemoLoad
 from streaming.protocol import RecordType, decode
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ Seen = TypeVar("Seen")
 
 _PARENT = """
 import sys, time
-from streaming.demo import DemoLoad
+from streaming.demo.load import DemoLoad
 load = DemoLoad(sys.argv[1], only={"demo-idle", "demo-roundrobin"}).start()
 print(*(process.pid for process in load._processes.values()), flush=True)
 time.sleep(600)

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from streaming.demo import DEMO_GROUPS
 from streaming.demo.figures import Figures, GroupFigures
+from streaming.demo.groups import DEMO_GROUPS
 from streaming.demo.screen import Screen, status_view
 from streaming.demo.table import GroupTable
 
