@@ -18,11 +18,10 @@ import logging
 import os
 import tempfile
 import time
-import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import MappingProxyType, TracebackType
+from types import TracebackType
 from urllib.parse import urlparse
 
 import msgspec
@@ -85,17 +84,6 @@ class Identity(msgspec.Struct, frozen=True):
     source: str = OFFSETS_TOPIC_SOURCE
     origin: dict[str, int] = {}
     after: str = ""
-
-
-def new_identity(
-    cluster: str,
-    shuffle_partitions: int,
-    source: str = OFFSETS_TOPIC_SOURCE,
-    origin: Mapping[str, int] = MappingProxyType({}),
-    after: str = "",
-) -> Identity:
-    """Return the identity of a new checkpoint."""
-    return Identity(CHECKPOINT_VERSION, uuid.uuid4().hex, cluster, shuffle_partitions, source, dict(origin), after)
 
 
 def read_identity(files: Folder) -> Identity | None:
@@ -183,9 +171,7 @@ def write_identity(files: Files, identity: Identity) -> None:
     files.write(IDENTITY, msgspec.json.encode(identity))
 
 
-def check_identity(
-    identity: Identity, cluster: str, shuffle_partitions: int, uri: str, source: str = OFFSETS_TOPIC_SOURCE
-) -> None:
+def check_identity(identity: Identity, cluster: str, shuffle_partitions: int, uri: str, source: str) -> None:
     """Raise CheckpointError if a setting differs from the setting with which the checkpoint was created.
 
     For example, the source must not change. Offsets in the log cannot be compared with the numbers of polls.

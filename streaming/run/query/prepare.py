@@ -7,6 +7,7 @@ group and the positions of all records that already have rows.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -43,11 +44,11 @@ from streaming.run.query.last_checkpoint import LastCheckpoint
 from streaming.run.query.table_progress import ProgressFile
 from streaming.spark.causes import plain_cause
 from streaming.spark.checkpoint import (
+    CHECKPOINT_VERSION,
     CheckpointDamagedError,
     Identity,
     check_identity,
     last_begun_batch,
-    new_identity,
     read_identity,
     write_identity,
 )
@@ -142,7 +143,15 @@ def make_checkpoint(
         ) from failure
     checksums = _write_bootstrap(files, bootstrap)
     after = _last_checkpoint(session, settings).read()
-    identity = new_identity(cluster, settings.spark.shuffle_partitions, source, checksums, after)
+    identity = Identity(
+        version=CHECKPOINT_VERSION,
+        checkpoint_id=uuid.uuid4().hex,
+        cluster=cluster,
+        shuffle_partitions=settings.spark.shuffle_partitions,
+        source=source,
+        origin=checksums,
+        after=after,
+    )
     files.make_folder(FEEDBACK_FOLDER)
     write_identity(files, identity)
     return identity, bootstrap
@@ -241,7 +250,7 @@ def _initial_snapshot(row: Mapping[str, Any]) -> GroupSnapshot:
     return GroupSnapshot(row["group_id"], totals=totals, resume=resume)
 
 
-def _write_bootstrap(files: Files, bootstrap: Bootstrap) -> Mapping[str, int]:
+def _write_bootstrap(files: Files, bootstrap: Bootstrap) -> dict[str, int]:
     """Write the bootstrap files. Return the checksum of each file by file name."""
     stored = {
         **{

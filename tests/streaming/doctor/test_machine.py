@@ -29,9 +29,9 @@ from streaming.doctor.machine import (
     memory_finding,
     temporary_finding,
 )
-from streaming.spark.checkpoint import new_identity
 from streaming.spark.checkpoint_files import IDENTITY
 from tests.streaming.spark.checkpoints import as_nobody
+from tests.streaming.spark.test_checkpoint import new_identity
 
 GIB = 1 << 30
 FOLDER = FolderState("/var/lib/checkpoint", exists=True, free_bytes=20 * GIB, total_bytes=100 * GIB)

@@ -8,9 +8,9 @@ import pytest
 
 from streaming.errors import STAYS
 from streaming.run.query.last_checkpoint import CheckpointPassedError, LastCheckpoint
-from streaming.spark.checkpoint import Identity, new_identity
+from streaming.spark.checkpoint import Identity
 from tests.streaming.run.test_damaged_caches import UnreadableFolder
-from tests.streaming.spark.test_checkpoint import LocalFiles
+from tests.streaming.spark.test_checkpoint import LocalFiles, new_identity
 
 
 @pytest.fixture

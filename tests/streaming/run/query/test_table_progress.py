@@ -22,7 +22,7 @@ from streaming.run.query.batches import BatchSink
 from streaming.run.query.last_checkpoint import CheckpointPassedError, LastCheckpoint
 from streaming.run.query.prepare import Bootstrap, prepare_checkpoint
 from streaming.run.query.table_progress import PROGRESS_FILE, ProgressFile, RowsMissingError
-from streaming.spark.checkpoint import CheckpointDamagedError, new_identity
+from streaming.spark.checkpoint import CheckpointDamagedError
 from streaming.spark.checkpoint_files import IDENTITY, checksum
 from streaming.spark.folder import LocalFolder
 from streaming.state.committed_offsets import CommittedOffsets
@@ -31,7 +31,7 @@ from tests.streaming.delta.test_delta import LONG_AGO, open_tables, rows_at
 from tests.streaming.run.test_damaged_caches import UnreadableFolder
 from tests.streaming.run.test_poller import Folder
 from tests.streaming.spark.checkpoints import empty, fill_with_garbage, truncate
-from tests.streaming.spark.test_checkpoint import LocalFiles
+from tests.streaming.spark.test_checkpoint import LocalFiles, new_identity
 
 
 def progress_file(at: Path, tables: DeltaTables) -> ProgressFile:
