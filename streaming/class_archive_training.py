@@ -34,10 +34,10 @@ from streaming.errors import RemedyError
 from streaming.jars import resolve
 from streaming.java import find_java
 from streaming.run.monitor import Monitor
+from streaming.run.query.restore import stored_state
 from streaming.spark.checkpoint_files import QUERY
 from streaming.spark.launch.conf import JAVA_OPTIONS, session_conf
 from streaming.spark.launch.jvm import spark_class_path, spark_home, spark_launch
-from streaming.spark.state import stored_state
 
 _PATIENCE_SECONDS = 300.0
 _NEEDED_BYTES = 600_000_000

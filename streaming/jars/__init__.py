@@ -1,10 +1,6 @@
 """Provide the jars of Spark, Delta and Kafka. `jars.lock` contains the hash of each jar.
 
 Each jar is downloaded once per user. For a machine without internet access, `copy_set` copies the jars into a folder.
-On that machine, `resolve(..., source=folder)` copies the jars from this folder.
-
-`resolve("spark")` returns the jars for the setting `spark.jars`. `resolve("broker")` returns the class path of the
-embedded broker. `resolve(BROKER_SETS["3.9.2"])` returns the class path of a broker of version 3.9.2.
 """
 
 from __future__ import annotations

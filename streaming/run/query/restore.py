@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 
 import msgspec
 from py4j.protocol import Py4JError
 from pyarrow.lib import ArrowException
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark code
 
-from streaming.combine.partition_state import GapsClosed, PartitionSnapshot, commits_table
+from streaming.combine.combiner import GROUP_KIND
+from streaming.combine.partition_state import PARTITION_CODEC, GapsClosed, PartitionSnapshot, commits_table
 from streaming.config.load import Settings
-from streaming.evaluation.group_update import GroupState
+from streaming.evaluation.group_update import GROUP_CODEC, GroupState
 from streaming.events import OFFSETS_TOPIC
 from streaming.run.failures import SparkEndedError
 from streaming.run.query.batches import polled_positions
@@ -21,7 +24,6 @@ from streaming.spark.checkpoint import CheckpointDamagedError, batch_end_positio
 from streaming.spark.checkpoint_files import QUERY
 from streaming.spark.files import Files
 from streaming.spark.freed_memory import return_freed_memory
-from streaming.spark.state import stored_state
 from streaming.state.committed_offsets import CommittedOffsets
 from streaming.state.monitor_state import MonitorState
 
@@ -42,7 +44,7 @@ def restore(
     batch_id, cluster = last_committed_batch(files), settings.kafka.cluster
     if batch_id is None:
         return
-    groups, partition_states = _stored_state(session, settings, files)
+    groups, partition_states = _undamaged_state(session, settings, files)
     for partition_state in partition_states:
         committed_offsets.apply(commits_table(partition_state.commits))
     monitor_state.put_batch(groups, partition_states)
@@ -59,9 +61,28 @@ def restore(
     )
 
 
-def _stored_state(
+def stored_state(session: SparkSession, query_checkpoint: str) -> tuple[list[GroupState], list[PartitionSnapshot]]:
+    """Return the states after the last committed batch: one per group, and one per `__consumer_offsets` partition."""
+    state = session.read.format("statestore").load(query_checkpoint)
+    rows = state.select(
+        F.col("key.state_kind").alias("state_kind"),
+        F.col("value.groupState.version").alias("version"),
+        F.col("value.groupState.encoded").alias("encoded"),
+    ).toArrow()
+    stored: Iterable[tuple[str, int, bytes]] = zip(*(rows[name].to_pylist() for name in rows.column_names), strict=True)
+    groups, state_rows = [], []
+    for state_kind, version, encoded in stored:
+        if state_kind == GROUP_KIND:
+            groups.append(GROUP_CODEC.decode(version, encoded))
+        else:
+            state_rows.append(PARTITION_CODEC.decode(version, encoded))
+    return groups, state_rows
+
+
+def _undamaged_state(
     session: SparkSession, settings: Settings, files: Files
 ) -> tuple[list[GroupState], list[PartitionSnapshot]]:
+    """Return the stored state. Raises SparkEndedError, and CheckpointDamagedError if the state cannot be read."""
     try:
         return stored_state(session, files.uri(QUERY))
     except (PySparkException, Py4JError, msgspec.DecodeError, ArrowException) as failure:

@@ -1,5 +1,1 @@
-"""Start Spark's JVM before any module imports PySpark.
-
-- `conf.py`: all settings of the session.
-- `jvm.py`: the JVM and its command line.
-"""
+"""Start Spark's JVM with all settings of the session. No module here imports PySpark, because the JVM starts first."""
