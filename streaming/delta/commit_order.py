@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from typing import Any
 from urllib.parse import unquote
 
@@ -30,14 +30,14 @@ from deltalake.exceptions import DeltaError
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import FileSystem, PyFileSystem
 
-from streaming.delta.stored_table import TableReadError, open_table, read_error, rust_uri, sql_literal
+from streaming.delta.cells import EPOCH
+from streaming.delta.stored_table import open_table, read_error, rust_uri, sql_literal, sql_time
 from streaming.delta.table_files import log_entry
 from streaming.delta.tables import Table
 
 Row = Mapping[str, Any]
 Key = tuple[str | int, ...]
 """The values of a row by which rows are sorted. The first value is a time in microseconds since 1970."""
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 class GoneError(Exception):
@@ -47,10 +47,10 @@ class GoneError(Exception):
 def row_key(row: Row, order: Sequence[str]) -> Key:
     """Return the key of a row. The first column of `order` is the time.
 
-    >>> row_key({"at": datetime(1970, 1, 1, 0, 0, 1, tzinfo=timezone.utc), "group_id": "g"}, ("at", "group_id"))
+    >>> row_key({"at": EPOCH + timedelta(seconds=1), "group_id": "g"}, ("at", "group_id"))
     (1000000, 'g')
     """
-    return (row[order[0]] - _EPOCH) // timedelta(microseconds=1), *(row[column] for column in order[1:])
+    return (row[order[0]] - EPOCH) // timedelta(microseconds=1), *(row[column] for column in order[1:])
 
 
 def _after(order: Sequence[str], key: Key) -> str:
@@ -59,7 +59,7 @@ def _after(order: Sequence[str], key: Key) -> str:
     >>> _after(("date", "group_id"), (7, "g")).count("group_id > 'g'")
     1
     """
-    time = f"arrow_cast({key[0]}, 'Timestamp(Microsecond, Some(\"UTC\"))')"
+    time = sql_time(int(key[0]))
     values = [time, *map(sql_literal, key[1:])]
     each = [
         " AND ".join([*(f"{order[at]} = {values[at]}" for at in range(last)), f"{order[last]} > {values[last]}"])
@@ -99,9 +99,8 @@ class CommittedTable:
         offset, after = (start, "true") if isinstance(start, int) else (0, _after(order, start))
         existing = {field.name for field in stored.schema().fields}
         columns = ", ".join(f'"{name}"' for name in self._columns if name in existing)
-        since = f"arrow_cast(to_timestamp_millis({since_ms}), 'Timestamp(Microsecond, Some(\"UTC\"))')"
         sql = (
-            f"SELECT {columns} FROM stored WHERE date = '{day}' AND {order[0]} >= {since}"  # noqa: S608 - no text of a user
+            f"SELECT {columns} FROM stored WHERE date = '{day}' AND {order[0]} >= {sql_time(1000 * since_ms)}"  # noqa: S608 - no text of a user
             f" AND {after} ORDER BY {', '.join(order)} LIMIT {limit} OFFSET {offset}"
         )
         try:
@@ -109,7 +108,7 @@ class CommittedTable:
         except Exception as error:
             if self._lacks_files(version, day):
                 raise GoneError(f"files of version {version} do not exist") from error
-            raise self._unreadable(error) from error
+            raise read_error(self._path, error) from error
         return [{**dict.fromkeys(self._columns), **row} for row in pa.table(found).to_pylist()]
 
     def committed_rows(self, version: int, order: Sequence[str]) -> list[Row]:
@@ -136,7 +135,7 @@ class CommittedTable:
         except FileNotFoundError as error:
             raise GoneError(f"{path} does not exist") from error
         except (OSError, DeltaError) as error:
-            raise self._unreadable(error) from error
+            raise read_error(self._path, error) from error
 
     def _lacks_files(self, version: int, day: str) -> bool:
         """Return True if a file of this day of a snapshot does not exist."""
@@ -151,9 +150,6 @@ class CommittedTable:
             return False
         return False
 
-    def _unreadable(self, error: Exception) -> TableReadError:
-        return read_error(self._path, error)
-
     def _files(self) -> FileSystem:
         return PyFileSystem(DeltaStorageHandler(self._uri))
 
@@ -165,4 +161,4 @@ class CommittedTable:
         except DeltaError as error:  # the current version could be opened, so the log no longer has this version
             raise GoneError(f"version {version} does not exist") from error
         except OSError as error:
-            raise self._unreadable(error) from error
+            raise read_error(self._path, error) from error

@@ -8,7 +8,7 @@ from typing import Any
 
 from streaming.delta.cells import EPOCH
 from streaming.delta.stored import ORDER
-from streaming.delta.stored_table import StoredTable, where
+from streaming.delta.stored_table import StoredTable, sql_time, where
 from streaming.delta.tables import Table
 
 _FEW_TIMES = 200
@@ -137,9 +137,6 @@ def _at_times(column: str, times: Sequence[datetime]) -> str:
 def _until(table: Table, until: datetime) -> str:
     """Return the SQL condition for rows at or before a time in UTC. The date lets the query skip files.
 
-    The condition contains no literal `TIMESTAMP '...'`, because such a literal has nanoseconds and cannot be later than
-    the year 2262.
-
     >>> from streaming.delta.tables import LAG_CAUSES
     >>> print(_until(LAG_CAUSES, EPOCH + timedelta(milliseconds=1_795_385_040_000)))
     date <= '2026-11-22' AND sampled_time <= arrow_cast(1795385040000000, 'Timestamp(Microsecond, Some("UTC"))')
@@ -148,4 +145,4 @@ def _until(table: Table, until: datetime) -> str:
 
 
 def _sql_time(time: datetime) -> str:
-    return f"arrow_cast({(time - EPOCH) // timedelta(microseconds=1)}, 'Timestamp(Microsecond, Some(\"UTC\"))')"
+    return sql_time((time - EPOCH) // timedelta(microseconds=1))

@@ -123,6 +123,17 @@ def where(equal: Mapping[str, str | int | bool | None], dates: Collection[date] 
     return " AND ".join(terms)
 
 
+def sql_time(microseconds: int) -> str:
+    """Return a time in microseconds since 1970 as SQL.
+
+    A literal `TIMESTAMP '...'` has nanoseconds, so it cannot be later than the year 2262.
+
+    >>> print(sql_time(7))
+    arrow_cast(7, 'Timestamp(Microsecond, Some("UTC"))')
+    """
+    return f"arrow_cast({microseconds}, 'Timestamp(Microsecond, Some(\"UTC\"))')"
+
+
 def sql_literal(value: str | int) -> str:
     """Return the value as an SQL literal. The Python text of an int or a bool is valid SQL.
 
