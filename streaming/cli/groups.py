@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
@@ -34,6 +33,7 @@ from streaming.group.listing import (
 from streaming.http.monitor_api import request_reports
 from streaming.sampling.connection import Connection
 from streaming.sampling.groups import Groups
+from streaming.wall_clock import now_ms
 
 REQUEST_TIMEOUT_SECONDS = 15.0
 CONNECT_TIMEOUT_SECONDS = 10.0
@@ -128,7 +128,7 @@ def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     try:
         settings = _settings(cluster, file, is_other_cluster=bootstrap_server is not None)
         with closing(Connection(_kafka_settings(bootstrap_server, settings), REQUEST_TIMEOUT_SECONDS)) as connection:
-            requests = Groups(connection, lambda: time.time_ns() // 1_000_000)
+            requests = Groups(connection, now_ms)
             listing, selected = _list_and_describe(requests, _Filter(states, group_types))
         conditions = _read_conditions(settings, tables, is_other_cluster=bootstrap_server is not None)
         reported, problems = request_reports(settings, monitor, cluster, is_other_cluster=bootstrap_server is not None)

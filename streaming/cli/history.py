@@ -14,19 +14,10 @@ import click
 
 from streaming.cli.logs import load_settings_and_redact
 from streaming.cli.run import config_option
-from streaming.cli.text.conditions import (
-    Row,
-    active_sentence,
-    change_sentence,
-    read_active_conditions,
-    read_condition_changes,
-)
+from streaming.cli.text.conditions import Row, active_sentence, change_sentence
 from streaming.cli.text.fairness import fairness_problems
-from streaming.cli.text.gaps import read_commit_gaps
 from streaming.cli.text.terminal import escape_text, output_console
 from streaming.errors import RemedyError
-from streaming.evaluation.fairness.imbalance import PARTITIONS
-from streaming.evaluation.fairness.participants import MEMBER
 from streaming.evaluation.rebalances.rebalance_words import (
     describe_rebalance,
     with_commit_gaps,
@@ -132,6 +123,11 @@ class _History:
 
 
 def _read_history(group: str, root: str, cluster: str | None, last: int) -> _History:
+    from streaming.cli.text.stored import (  # noqa: PLC0415 - a slow import would slow down --help
+        read_active_conditions,
+        read_condition_changes,
+    )
+
     rebalances = _read_rebalances(group, root, cluster)[-last:]
     changes, active = read_condition_changes(root, cluster, group), read_active_conditions(root, cluster, group)
     if not rebalances and not changes:
@@ -162,13 +158,14 @@ def _cluster_prefix(row: Row, *, show_cluster: bool) -> str:
 
 
 def _read_rebalances(group: str, root: str, cluster: str | None) -> Sequence[Row]:
-    from streaming.delta.stored import stored_rows  # noqa: PLC0415 - a slow import would slow down --help
+    from streaming.cli.text.stored import read_commit_gaps  # noqa: PLC0415 - a slow import would slow down --help
+    from streaming.delta.stored import stored_rows  # noqa: PLC0415 - as above
     from streaming.delta.tables import REBALANCES  # noqa: PLC0415 - as above
 
     rows = stored_rows(root, REBALANCES, group_id=group, cluster=cluster)
     if not rows:
         return ()
-    rows_with_gaps = sorted(with_commit_gaps(rows, read_commit_gaps(group, root, cluster)), key=itemgetter("cluster"))
+    rows_with_gaps = sorted(with_commit_gaps(rows, read_commit_gaps(root, cluster, group)), key=itemgetter("cluster"))
     by_cluster = groupby(rows_with_gaps, key=itemgetter("cluster"))
     histories = (without_upgrade_tombstones(list(cluster_rows)) for _, cluster_rows in by_cluster)
     return list(merge(*histories, key=itemgetter("record_time")))
@@ -180,18 +177,10 @@ def _position(row: Row) -> _Position:
 
 def _read_fairness_problems(group: str, root: str, cluster: str | None) -> Mapping[_Position, Sequence[str]]:
     """Return the fairness problems of each assignment. The keys are the positions of the assignments' records."""
-    from streaming.delta.stored import stored_rows  # noqa: PLC0415 - a slow import would slow down --help
-    from streaming.delta.stored_table import NoTableError  # noqa: PLC0415 - a slow import would slow down --help
-    from streaming.delta.tables import ASSIGNMENT_IMBALANCE  # noqa: PLC0415 - as above
+    from streaming.cli.text.stored import read_imbalances  # noqa: PLC0415 - a slow import would slow down --help
     from streaming.past.rows import imbalance  # noqa: PLC0415 - as above
 
-    try:
-        rows = stored_rows(
-            root, ASSIGNMENT_IMBALANCE, group_id=group, cluster=cluster, measure=PARTITIONS, scope=MEMBER
-        )
-    except NoTableError:
-        return {}
     return {
         _position(row): list(fairness_problems(imbalance(row), (row["topic_skew"] or {}).get("topics", 0)))
-        for row in rows
+        for row in read_imbalances(root, cluster, group)
     }

@@ -25,6 +25,7 @@ from streaming.doctor.brokers import BROKERS
 from streaming.doctor.finding import Finding
 from streaming.doctor.machine import CHECKPOINT, JARS, JAVA, MEMORY, TABLES, TEMPORARY
 from streaming.doctor.time_limit import LIMIT_SECONDS, Check, run_checks
+from streaming.wall_clock import now_ms
 
 _DISK = "check that the disk responds: for a network file system, check its server"
 _SERVER = "check that the server and the network to it are not overloaded"
@@ -59,7 +60,7 @@ def _machine_checks(settings: Settings) -> Iterator[Check]:
 
 
 def _cluster_checks(settings: Settings) -> Iterator[Check]:
-    brokers = ClusterCheck(settings, lambda: time.time_ns() // 1_000_000, time.sleep)
+    brokers = ClusterCheck(settings, now_ms, time.sleep)
     yield Check(CHECKPOINT, lambda: [checkpoint_finding(settings)], _DISK)
     yield Check(BROKERS, brokers.findings, "check DNS, and the network between this machine and the brokers")
 

@@ -46,6 +46,7 @@ from streaming.sampling.connection import Connection
 from streaming.spark.causes import plain_cause
 from streaming.spark.launch.jvm import SparkLaunch
 from streaming.spark.session import is_running, launched_session
+from streaming.wall_clock import now_ms
 
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 _HANG_UP_SECONDS = 0.5
@@ -56,11 +57,6 @@ _log = logging.getLogger(__name__)
 
 class QueryEndedError(RemedyError):
     """Error: a query stopped without a failure, and the monitor had not requested the stop."""
-
-
-def now_ms() -> int:
-    """Return the wall-clock time in milliseconds since the epoch, as in Kafka."""
-    return time.time_ns() // 1_000_000
 
 
 class Monitor:

@@ -13,7 +13,6 @@ The old checkpoint is moved last, after all other steps have succeeded.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -35,6 +34,7 @@ from streaming.spark.checkpoint import CheckpointLock, canonical_location
 from streaming.spark.files import Files
 from streaming.spark.folder import LocalFolder, local_folder
 from streaming.spark.session import jvm_pid, spark_session
+from streaming.wall_clock import now_ms
 
 
 class RebuildError(RemedyError):
@@ -68,11 +68,7 @@ def _claim(session: SparkSession, settings: Settings) -> WriterClaim:
     paths = settings.paths
     place = canonical_location(paths.checkpoint)
     open_tables = partial(Files, session, paths.tables)
-    return WriterClaim(open_tables, settings.kafka.cluster, place, _now_ms, threading.Event())
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
+    return WriterClaim(open_tables, settings.kafka.cluster, place, now_ms, threading.Event())
 
 
 def _repair_tables(root: str, stamp: str, on_repair: Callable[[str], None]) -> None:

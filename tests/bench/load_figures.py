@@ -21,10 +21,10 @@ from kafka.admin import NewTopic
 from streaming.config.settings import KafkaSettings
 from streaming.embedded import EmbeddedBroker
 from streaming.embedded.ports import free_port
-from streaming.run.monitor import now_ms
 from streaming.sampling.connection import Connection
 from streaming.sampling.groups import Groups
 from streaming.spark.checkpoint_files import QUERY
+from streaming.wall_clock import now_ms
 from tests.bench.batches import Batch, BatchLog
 from tests.bench.figures import Figure, Target, median, percentile
 from tests.bench.fill import BenchError, offsets_topic_ends, request_coordinator

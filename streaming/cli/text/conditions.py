@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,33 +11,6 @@ from streaming.evaluation.phrases import in_words
 
 Row = Mapping[str, Any]
 """One table row: a map of column names to values."""
-
-
-def read_condition_changes(root: str, cluster: str | None, group_id: str) -> Sequence[Row]:
-    """Return the rows of `group_conditions` about the starts and the ends of a group's conditions.
-
-    The result is empty if the table does not exist.
-    """
-    from streaming.delta.stored import stored_rows  # noqa: PLC0415 - a slow import would slow down --help
-    from streaming.delta.stored_table import NoTableError  # noqa: PLC0415 - a slow import would slow down --help
-    from streaming.delta.tables import GROUP_CONDITIONS  # noqa: PLC0415 - as above
-
-    try:
-        rows = stored_rows(root, GROUP_CONDITIONS, group_id=group_id, cluster=cluster)
-    except NoTableError:
-        return ()
-    return [row for row in rows if not row.get("is_repeated")]
-
-
-def read_active_conditions(root: str, cluster: str | None, group_id: str) -> Sequence[Row]:
-    """Return the rows of a group's active conditions. The result is empty if the table does not exist."""
-    from streaming.delta.stored import active_conditions  # noqa: PLC0415 - as above
-    from streaming.delta.stored_table import NoTableError  # noqa: PLC0415 - as above
-
-    try:
-        return active_conditions(root, cluster, group_id)
-    except NoTableError:
-        return ()
 
 
 def change_sentence(row: Row) -> str:

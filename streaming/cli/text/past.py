@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 
 from streaming.cli.text.terminal import escape_text
@@ -26,6 +25,7 @@ from streaming.past.lag import lag_by_partition
 from streaming.past.moments import Generation, format_moment, parse_moment, parse_moment_or_generation
 from streaming.past.reader import PastReader
 from streaming.past.report import PastGroup
+from streaming.wall_clock import now_ms
 
 _MOST_PARTITIONS = 20
 
@@ -86,10 +86,10 @@ def _readers(root: str, cluster: str | None, moments_ms: Sequence[int]) -> Seque
 
     Raises RemedyError if no cluster has such tables.
     """
-    now_ms = time.time_ns() // 1_000_000
+    present_ms = now_ms()
     names = stored_clusters(root) if cluster is None else [cluster]
     readers = [(name, reader, reader.coverage()) for name in names if (reader := PastReader(root, name))]
-    refusals = {name: coverage.refusal(moments_ms, now_ms) for name, _, coverage in readers}
+    refusals = {name: coverage.refusal(moments_ms, present_ms) for name, _, coverage in readers}
     able = [each for each in readers if refusals[each[0]] is None]
     if not able:
         reasons = "; ".join(

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 import streaming.delta.stored_table
-from streaming.cli.text.conditions import read_active_conditions, read_condition_changes
-from streaming.cli.text.gaps import read_commit_gaps
+from streaming.cli.text.stored import read_active_conditions, read_commit_gaps, read_condition_changes
 from streaming.combine.partition_state import DecodeFailure
 from streaming.delta.on_disk import DeltaTables
 from streaming.delta.rows import arrow_table, quarantine_rows
@@ -82,7 +81,7 @@ def test_a_table_that_cannot_be_read_is_not_empty(tmp_path: Path, monkeypatch: p
     """The object store did not answer, and `history` showed no commit gaps and no conditions, as if there were none."""
     root = str(tmp_path)
     rows: Callable[[], object] = {
-        "gaps": lambda: read_commit_gaps("orders", root, None),
+        "gaps": lambda: read_commit_gaps(root, None, "orders"),
         "changes": lambda: read_condition_changes(root, None, "orders"),
         "active conditions": lambda: read_active_conditions(root, None, "orders"),
     }[read]

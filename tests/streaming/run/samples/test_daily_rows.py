@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from streaming.cli.text.conditions import read_condition_changes
+from streaming.cli.text.stored import read_condition_changes
 from streaming.past.reader import PastReader
 from tests.streaming.groups import written
 from tests.streaming.past.history import lag_row, write_lag, write_life
