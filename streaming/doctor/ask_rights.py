@@ -17,8 +17,7 @@ from kafka.errors import (
     TopicAuthorizationFailedError,
     UnknownTopicOrPartitionError,
 )
-from kafka.protocol.admin import DescribeClusterRequest, DescribeConfigsRequest, DescribeGroupsRequest
-from kafka.protocol.consumer import FetchRequest
+from kafka.protocol.admin import DescribeClusterRequest, DescribeGroupsRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from streaming.doctor.rights import (
@@ -34,8 +33,10 @@ from streaming.doctor.rights import (
 )
 from streaming.events import OFFSETS_TOPIC
 from streaming.group.listing import Unanswered
+from streaming.sampling.configs import configs_request
 from streaming.sampling.connection import BrokerRequest, Connection, Message
 from streaming.sampling.coordinators import error_name
+from streaming.sampling.tails import fetch_request
 
 UNUSED_NAME = "kafka-rebalance-monitor.check-of-rights"
 _REFUSED = {
@@ -43,7 +44,6 @@ _REFUSED = {
     for error in (TopicAuthorizationFailedError, GroupAuthorizationFailedError, ClusterAuthorizationFailedError)
 }
 _NOT_REPORTED = Unanswered("brokers of this version do not report rights")
-_LAST_VERSION_WITH_NAMES = 12
 
 _Answer = bool | Unanswered
 
@@ -61,8 +61,8 @@ def request_rights(connection: Connection, source_kind: str, answering_broker: i
         (broker_id, _fetch(OFFSETS_TOPIC)),
         (broker_id, _fetch(UNUSED_NAME)),
         (answering_broker, DescribeGroupsRequest(groups=[UNUSED_NAME], include_authorized_operations=False)),
-        (broker_id, _configs(ConfigResourceType.BROKER, str(broker_id))),
-        (answering_broker, _configs(ConfigResourceType.TOPIC, UNUSED_NAME)),
+        (broker_id, configs_request(ConfigResourceType.BROKER, [str(broker_id)], [])),
+        (answering_broker, configs_request(ConfigResourceType.TOPIC, [UNUSED_NAME], [])),
     )
     cluster, metadata, log_fetch, fetch, group, broker_configs, topic_configs = connection.ask_each(requests)
     rights: Rights = {
@@ -92,23 +92,7 @@ def _fetch(topic: str) -> Message:
 
     Any broker can receive this request, because a broker checks the right before it searches for the partition.
     """
-    topic_class = FetchRequest.FetchTopic
-    partition = topic_class.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1)
-    return FetchRequest(
-        max_wait_ms=0,
-        min_bytes=0,
-        max_bytes=1,
-        session_epoch=-1,
-        topics=[topic_class(topic=topic, partitions=[partition])],
-        max_version=_LAST_VERSION_WITH_NAMES,
-    )
-
-
-def _configs(kind: ConfigResourceType, name: str) -> Message:
-    resource = DescribeConfigsRequest.DescribeConfigsResource(
-        resource_type=kind.value, resource_name=name, configuration_keys=[]
-    )
-    return DescribeConfigsRequest(resources=[resource], include_synonyms=False)
+    return fetch_request(topic, 0, 0, max_bytes=1)
 
 
 def _is_allowed(answer: Message | KafkaError, results: str) -> _Answer:

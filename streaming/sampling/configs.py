@@ -36,7 +36,8 @@ class Configs:
         """
         brokers = self._connection.broker_ids()
         requests = [
-            (broker, _request(ConfigResourceType.BROKER, [str(broker)], [OFFSETS_RETENTION])) for broker in brokers
+            (broker, configs_request(ConfigResourceType.BROKER, [str(broker)], [OFFSETS_RETENTION]))
+            for broker in brokers
         ]
         found = [
             settings for response in self._connection.ask_each(requests) for settings in _settings(response).values()
@@ -46,13 +47,14 @@ class Configs:
 
     def topic_retention_ms(self, topics: Sequence[str]) -> Mapping[str, int]:
         """Return `retention.ms` or NO_RETENTION_BY_TIME for each topic. Omit topics with unknown settings."""
-        request = _request(ConfigResourceType.TOPIC, topics, [RETENTION_MS, CLEANUP_POLICY])
+        request = configs_request(ConfigResourceType.TOPIC, topics, [RETENTION_MS, CLEANUP_POLICY])
         (response,) = self._connection.ask_each([(None, request)])
         by_topic = {topic: _retention_ms(settings) for topic, settings in _settings(response).items()}
         return {topic: retention_ms for topic, retention_ms in by_topic.items() if retention_ms is not None}
 
 
-def _request(kind: ConfigResourceType, names: Sequence[str], settings: Sequence[str]) -> Message:
+def configs_request(kind: ConfigResourceType, names: Sequence[str], settings: Sequence[str]) -> Message:
+    """Return a request for these settings of each broker or topic. `settings` can be empty."""
     resource = DescribeConfigsRequest.DescribeConfigsResource
     resources = [
         resource(resource_type=kind.value, resource_name=name, configuration_keys=list(settings)) for name in names

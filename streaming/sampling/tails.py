@@ -43,20 +43,13 @@ def read_log_tails(
 ) -> Mapping[TailFetch, FetchResult]:
     """Return one result for each element of `looks`. If one request fails, the other results are still valid."""
     answers: dict[TailFetch, FetchResult] = dict.fromkeys(looks, FetchFailure.FAILED)
-    with_leaders = [(look, leaders.get(look.topic, {}).get(look.partition)) for look in looks]
-    requested = [(look, leader) for look, leader in with_leaders if leader is not None]
-    responses = connection.ask_each([(leader, _fetch(look)) for look, leader in requested])
-    answers.update({look: _seen(look, response) for (look, _), response in zip(requested, responses, strict=True)})
-    return answers
+    return answers | {look: _seen(look, response) for look, response in _fetch_each(connection, looks, leaders)}
 
 
 def read_batch_times(
     connection: Connection, looks: Sequence[TailFetch], leaders: Mapping[str, Mapping[int, int]]
 ) -> Mapping[TailFetch, Sequence[tuple[int, int]]]:
     """For each successful fetch, return the first offset and the timestamp of each batch in the response."""
-    requested = [(look, leaders.get(look.topic, {}).get(look.partition)) for look in looks]
-    with_leader = [(look, leader) for look, leader in requested if leader is not None]
-    responses = connection.ask_each([(leader, _fetch(look)) for look, leader in with_leader])
     return {
         look: [
             times
@@ -64,16 +57,31 @@ def read_batch_times(
             for partition in topic.partitions
             for times in batch_times(bytes(partition.records or b""))
         ]
-        for (look, _), response in zip(with_leader, responses, strict=True)
+        for look, response in _fetch_each(connection, looks, leaders)
         if not isinstance(response, KafkaError)
     }
 
 
+def _fetch_each(
+    connection: Connection, looks: Sequence[TailFetch], leaders: Mapping[str, Mapping[int, int]]
+) -> Sequence[tuple[TailFetch, Message | KafkaError]]:
+    """Send the requests to the leaders. Return each look whose partition has a leader, with the response."""
+    with_leaders = [(look, leaders.get(look.topic, {}).get(look.partition)) for look in looks]
+    requested = [(look, leader) for look, leader in with_leaders if leader is not None]
+    responses = connection.ask_each([(leader, _fetch(look)) for look, leader in requested])
+    return [(look, response) for (look, _), response in zip(requested, responses, strict=True)]
+
+
 def _fetch(look: TailFetch) -> Message:
-    topic_class = FetchRequest.FetchTopic
     max_bytes = _MAX_BYTES if look.from_offset == look.committed_offset else _MAX_BYTES_OF_NEXT
-    partition = topic_class.FetchPartition(
-        partition=look.partition, fetch_offset=look.from_offset, partition_max_bytes=max_bytes
+    return fetch_request(look.topic, look.partition, look.from_offset, max_bytes)
+
+
+def fetch_request(topic: str, partition: int, from_offset: int, max_bytes: int) -> Message:
+    """Return a fetch request for one partition."""
+    topic_class = FetchRequest.FetchTopic
+    of_partition = topic_class.FetchPartition(
+        partition=partition, fetch_offset=from_offset, partition_max_bytes=max_bytes
     )
     return FetchRequest(
         max_wait_ms=0,
@@ -81,7 +89,7 @@ def _fetch(look: TailFetch) -> Message:
         max_bytes=max_bytes,
         isolation_level=IsolationLevel.READ_COMMITTED,
         session_epoch=_NO_SESSION_EPOCH,
-        topics=[topic_class(topic=look.topic, partitions=[partition])],
+        topics=[topic_class(topic=topic, partitions=[of_partition])],
         max_version=_LAST_VERSION_WITH_NAMES,
     )
 
