@@ -22,9 +22,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from streaming.config.redaction import without_credentials
+from streaming.doctor.answers import RuleGroup, ScrapedTarget, StoredAlert
 from streaming.doctor.finding import Finding, failed, not_checked, note, ok
 from streaming.doctor.rules_checksum import RULES_CHECKSUM
 
@@ -46,70 +47,33 @@ RULE_GROUPS: Final = tuple(
 Labels = Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """A target that Prometheus scrapes. `health` is `up`, `down` or `unknown`.
-
-    `is_this_monitor` is True if the target has an address of this machine and the port in the settings.
-    """
-
-    job: str
-    instance: str
-    url: str
-    health: str
-    last_error: str
-    is_this_monitor: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A loaded rule. `health` is `ok`, `err` or `unknown` (not evaluated yet).
-
-    Only one recording rule has a `checksum` (rule 2).
-    """
-
-    group: str
-    name: str
-    health: str
-    last_error: str
-    checksum: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class SentAlert:
-    """A test alert as Alertmanager returns it, with the silences and the alerts that suppress it."""
-
-    severity: str
-    receivers: tuple[str, ...]
-    silences: tuple[str, ...] = ()
-    inhibited_by: tuple[str, ...] = ()
-
-
-def scrape_finding(cluster: str, port: int, targets: Sequence[Target], series: Sequence[Labels]) -> Finding:
+def scrape_finding(
+    cluster: str, port: int, targets: Sequence[ScrapedTarget], series: Sequence[Labels], own_urls: Collection[str]
+) -> Finding:
     """Return the finding about the scrapes of this monitor for one cluster (rule 1).
 
     `port` is the port in the settings. `series` contains the labels of each series of `rebalance_monitor_ready`.
+    `own_urls` contains the URLs of the targets that have an address of this machine and this port.
     """
     point = f"{SCRAPE} of {cluster!r}"
     if any(labels.get("exported_cluster") == cluster for labels in series):
         text = "the label cluster of the scrape target replaces the name of the Kafka cluster"
         return failed(point, text, "set honor_labels: true in the scrape job (honorLabels in a ServiceMonitor)")
-    scraped = {
-        (labels.get("job", ""), labels.get("instance", "")) for labels in series if labels.get("cluster") == cluster
-    }
-    candidates = _candidates(targets, scraped, port)
+    scraped = {_job_and_instance(labels) for labels in series if labels.get("cluster") == cluster}
+    candidates = _candidates(targets, scraped, port, own_urls)
     for target in candidates:
         if target.health == "down":
-            text = f"the target {target.url} is down ({target.last_error})"
+            text = f"the target {without_credentials(target.scrape_url)} is down ({target.last_error})"
             return failed(point, text, "check that the monitor runs and that Prometheus can reach this address")
-    if candidates and not any((target.job, target.instance) in scraped for target in candidates):
-        text = f"no series of this cluster comes from {', '.join(target.url for target in candidates)}"
+    if candidates and not any(_job_and_instance(target.labels) in scraped for target in candidates):
+        urls = ", ".join(without_credentials(target.scrape_url) for target in candidates)
+        text = f"no series of this cluster comes from {urls}"
         return failed(point, text, "wait for one scrape. Then check kafka.cluster in the settings of this monitor")
     if not scraped:
         text = "Prometheus has no target and no series of this monitor"
         return failed(point, text, "add the scrape job of deploy/README.md, or apply the ServiceMonitor")
     jobs = ", ".join(sorted(f"{instance} (job {job})" for job, instance in scraped))
-    if any(target.is_this_monitor for target in candidates):
+    if any(target.scrape_url in own_urls for target in candidates):
         return ok(point, jobs)
     text = f"the series come from {jobs}, but not from port {port} of this machine"
     return note(
@@ -117,29 +81,37 @@ def scrape_finding(cluster: str, port: int, targets: Sequence[Target], series: S
     )
 
 
-def _candidates(targets: Sequence[Target], scraped: Collection[tuple[str, str]], port: int) -> Sequence[Target]:
+def _job_and_instance(labels: Labels) -> tuple[str, str]:
+    return labels.get("job", ""), labels.get("instance", "")
+
+
+def _candidates(
+    targets: Sequence[ScrapedTarget], scraped: Collection[tuple[str, str]], port: int, own_urls: Collection[str]
+) -> Sequence[ScrapedTarget]:
     """Return the targets that can be this monitor.
 
     If targets have the address of this monitor, return these targets. Otherwise, return the targets with a series of
     the cluster. If there are no such targets, return the targets with a typical job name or URL.
     """
     return (
-        [target for target in targets if target.is_this_monitor]
-        or [target for target in targets if (target.job, target.instance) in scraped]
+        [target for target in targets if target.scrape_url in own_urls]
+        or [target for target in targets if _job_and_instance(target.labels) in scraped]
         or [
-            target for target in targets if "rebalance-monitor" in target.job or target.url.endswith(f":{port}/metrics")
+            target
+            for target in targets
+            if "rebalance-monitor" in target.labels.get("job", "") or target.scrape_url.endswith(f":{port}/metrics")
         ]
     )
 
 
-def rules_finding(rules: Sequence[Rule]) -> Finding:
+def rules_finding(loaded: Sequence[RuleGroup]) -> Finding:
     """Return the finding about the rules of this project: whether they are loaded and healthy (rule 2)."""
-    ours = [rule for rule in rules if rule.group in RULE_GROUPS]
-    missing = [group for group in RULE_GROUPS if group not in {rule.group for rule in ours}]
+    ours = [rule for group in loaded if group.name in RULE_GROUPS for rule in group.rules]
+    missing = [name for name in RULE_GROUPS if name not in {group.name for group in loaded if group.rules}]
     if missing:
         remedy = "add dashboards/rules/*.yaml to rule_files and reload Prometheus, or apply the PrometheusRule"
         return failed(RULES, f"not loaded: {', '.join(missing)}", remedy)
-    if RULES_CHECKSUM not in {rule.checksum for rule in ours}:
+    if RULES_CHECKSUM not in {rule.labels.get("checksum") for rule in ours}:
         remedy = "install dashboards/rules/*.yaml of this version and reload Prometheus, or apply the PrometheusRule"
         return failed(RULES, "the loaded rules belong to a different version of the monitor", remedy)
     errors = [f"{rule.name} ({rule.last_error})" for rule in ours if rule.health == "err"]
@@ -193,33 +165,36 @@ def alerts_to_send(cluster: str, labels: Labels, starts_at: str, ends_at: str) -
     ]
 
 
-def sent_findings(sent: Sequence[SentAlert]) -> Iterator[Finding]:
+def sent_findings(sent: Sequence[StoredAlert]) -> Iterator[Finding]:
     """Return one finding for the test alert of each severity (rule 3)."""
-    by_severity = {alert.severity: alert for alert in sent}
+    by_severity = {alert.labels["severity"]: alert for alert in sent}
     for severity in SEVERITIES:
         point, alert = f"test alert {severity}", by_severity.get(severity)
         if alert is None:
             yield not_checked(point, "sent, but Alertmanager does not return it yet")
-        elif alert.silences:
-            yield failed(point, f"sent, but suppressed by silence {', '.join(alert.silences)}", "end the silence")
-        elif alert.inhibited_by:
-            text = f"sent, but suppressed by alert {', '.join(alert.inhibited_by)} of a different group"
+            continue
+        receivers = [receiver.name for receiver in alert.receivers]
+        if alert.status.silenced_by:
+            silences = ", ".join(alert.status.silenced_by)
+            yield failed(point, f"sent, but suppressed by silence {silences}", "end the silence")
+        elif alert.status.inhibited_by:
+            text = f"sent, but suppressed by alert {', '.join(alert.status.inhibited_by)} of a different group"
             remedy = (
                 "add cluster and group to `equal` of the inhibition rule. Otherwise, the rule also suppresses real"
                 " alerts"
             )
             yield failed(point, text, remedy)
-        elif not alert.receivers:
+        elif not receivers:
             yield failed(point, "sent, but it has no receiver", "add a route to the configuration of Alertmanager")
-        elif all(_is_dropping(receiver) for receiver in alert.receivers):
-            text = f"sent, and dropped by the receiver {', '.join(alert.receivers)}"
+        elif all(_is_dropping(receiver) for receiver in receivers):
+            text = f"sent, and dropped by the receiver {', '.join(receivers)}"
             if severity == "info":
                 yield ok(point, f"{text}, because this severity needs no notification")
             else:
                 remedy = f"add a route for the severity {severity}. Otherwise, such alerts notify nobody"
                 yield note(point, text, remedy)
         else:
-            yield ok(point, f"sent to {', '.join(alert.receivers)}; check that it arrived there")
+            yield ok(point, f"sent to {', '.join(receivers)}; check that it arrived there")
 
 
 def _is_dropping(receiver: str) -> bool:

@@ -19,7 +19,7 @@ class FromPrometheus(Struct, Generic[T], frozen=True):
 
 
 class ScrapedTarget(Struct, frozen=True, rename="camel"):
-    """One active scrape target."""
+    """One active scrape target. `health` is `up`, `down` or `unknown`."""
 
     labels: dict[str, str]
     scrape_url: str
@@ -46,7 +46,7 @@ class QueryResult(Struct, frozen=True):
 
 
 class LoadedRule(Struct, frozen=True, rename="camel"):
-    """One recording rule or alerting rule."""
+    """One recording rule or alerting rule. `health` is `ok`, `err` or `unknown` (not evaluated yet)."""
 
     name: str
     health: str

@@ -13,7 +13,6 @@ from urllib.parse import urlencode, urlsplit
 import psutil
 from msgspec import DecodeError, ValidationError, json
 
-from streaming.config.redaction import without_credentials
 from streaming.doctor.alerting import (
     ALERTMANAGER,
     ALERTS_SENT,
@@ -22,9 +21,6 @@ from streaming.doctor.alerting import (
     TEST_ALERT,
     TEST_ALERT_SECONDS,
     Labels,
-    Rule,
-    SentAlert,
-    Target,
     alertmanagers_finding,
     alerts_to_send,
     labels_to_send,
@@ -38,7 +34,6 @@ from streaming.doctor.answers import (
     FromPrometheus,
     QueryResult,
     RuleGroups,
-    ScrapedTarget,
     StoredAlert,
     Targets,
 )
@@ -49,6 +44,7 @@ from streaming.http.client import request
 PROMETHEUS, TEST_ALERTS = "Prometheus", "test alert"
 _ATTEMPTS, _PAUSE_SECONDS = 5, 1.0
 _STATUS_UNAUTHORIZED = 401
+_READY_QUERY = urlencode({"query": "rebalance_monitor_ready"})
 
 T = TypeVar("T")
 
@@ -95,14 +91,6 @@ class _Server:
         return content
 
 
-@dataclass(frozen=True, slots=True)
-class _PrometheusAnswer:
-    targets: Sequence[Target]
-    series: Sequence[Labels]
-    rules: Sequence[Rule]
-    alertmanagers: Sequence[str]
-
-
 class AlertingCheck:
     """Checks Prometheus and Alertmanager.
 
@@ -122,17 +110,22 @@ class AlertingCheck:
             )
             return
         try:
-            answer = self._ask_prometheus(port)
+            targets = self._prometheus.get("/api/v1/targets?state=active", FromPrometheus[Targets]).data.active_targets
+            series = self._prometheus.get(f"/api/v1/query?{_READY_QUERY}", FromPrometheus[QueryResult]).data.result
+            rules = self._prometheus.get("/api/v1/rules", FromPrometheus[RuleGroups]).data.groups
+            reported = self._prometheus.get("/api/v1/alertmanagers", FromPrometheus[Alertmanagers]).data
+            alertmanagers = [_base_address(one.url) for one in reported.active_alertmanagers]
         except RemedyError as error:
             yield from_error(PROMETHEUS, error)
             yield from _unchecked(clusters, "Prometheus returned no usable answer")
             return
+        own_urls = {target.scrape_url for target in targets if _is_this_monitor(target.scrape_url, port)}
         for cluster in clusters:
-            yield scrape_finding(cluster, port, answer.targets, answer.series)
-        yield rules_finding(answer.rules)
-        yield alertmanagers_finding(answer.alertmanagers)
-        if not self._alertmanager.url and answer.alertmanagers:
-            self._alertmanager = _Server(ALERTMANAGER, answer.alertmanagers[0])
+            yield scrape_finding(cluster, port, targets, [one.metric for one in series], own_urls)
+        yield rules_finding(rules)
+        yield alertmanagers_finding(alertmanagers)
+        if not self._alertmanager.url and alertmanagers:
+            self._alertmanager = _Server(ALERTMANAGER, alertmanagers[0])
 
     def alertmanager_finding(self) -> Finding:
         """Check that Alertmanager answers, and return the finding."""
@@ -166,20 +159,7 @@ class AlertingCheck:
         else:
             yield from sent_findings(sent)
 
-    def _ask_prometheus(self, port: int) -> _PrometheusAnswer:
-        query = urlencode({"query": "rebalance_monitor_ready"})
-        targets = self._prometheus.get("/api/v1/targets?state=active", FromPrometheus[Targets]).data
-        series = self._prometheus.get(f"/api/v1/query?{query}", FromPrometheus[QueryResult]).data
-        rules = self._prometheus.get("/api/v1/rules", FromPrometheus[RuleGroups]).data
-        alertmanagers = self._prometheus.get("/api/v1/alertmanagers", FromPrometheus[Alertmanagers]).data
-        return _PrometheusAnswer(
-            targets=[_target(one, port) for one in targets.active_targets],
-            series=[one.metric for one in series.result],
-            rules=list(_rules(rules)),
-            alertmanagers=[_base_address(one.url) for one in alertmanagers.active_alertmanagers],
-        )
-
-    def _sent(self, labels: Sequence[Labels], pause: Callable[[float], None]) -> Sequence[SentAlert]:
+    def _sent(self, labels: Sequence[Labels], pause: Callable[[float], None]) -> Sequence[StoredAlert]:
         """Return the test alerts with `labels`. Wait until Alertmanager has applied silences and inhibition rules."""
         query = urlencode({"filter": f'alertname="{TEST_ALERT}"'})
         for _ in range(_ATTEMPTS):
@@ -188,18 +168,12 @@ class AlertingCheck:
             found = [one for one in stored if one.labels in labels]
             if found and all(one.status.state != "unprocessed" for one in found):
                 break
-        return [_sent_alert(one) for one in found]
+        return found
 
 
 def _unchecked(clusters: Sequence[str], reason: str, remedy: str | None = None) -> Iterator[Finding]:
     for point in (*(f"{SCRAPE} of {cluster!r}" for cluster in clusters), RULES, ALERTS_SENT):
         yield not_checked(point, reason, remedy)
-
-
-def _target(target: ScrapedTarget, port: int) -> Target:
-    job, instance = target.labels.get("job", ""), target.labels.get("instance", "")
-    url, is_here = without_credentials(target.scrape_url), _is_this_monitor(target.scrape_url, port)
-    return Target(job, instance, url, target.health, target.last_error, is_here)
 
 
 def _is_this_monitor(url: str, port: int) -> bool:
@@ -218,12 +192,6 @@ def _is_this_monitor(url: str, port: int) -> bool:
     return not resolved.isdisjoint(own)
 
 
-def _rules(answer: RuleGroups) -> Iterator[Rule]:
-    for group in answer.groups:
-        for rule in group.rules:
-            yield Rule(group.name, rule.name, rule.health, rule.last_error, rule.labels.get("checksum", ""))
-
-
 def _base_address(url: str) -> str:
     """Return the address of an Alertmanager without the path of its API. Raises NoAnswerError if the URL is invalid.
 
@@ -237,9 +205,3 @@ def _base_address(url: str) -> str:
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise NoAnswerError(f"{PROMETHEUS} returned the invalid address {url!r} for Alertmanager: set --alertmanager")
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.partition('/api/')[0]}"
-
-
-def _sent_alert(alert: StoredAlert) -> SentAlert:
-    receivers = tuple(one.name for one in alert.receivers)
-    status = alert.status
-    return SentAlert(alert.labels["severity"], receivers, tuple(status.silenced_by), tuple(status.inhibited_by))

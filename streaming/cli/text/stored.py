@@ -44,6 +44,6 @@ def read_imbalances(root: str, cluster: str | None, group_id: str) -> Sequence[R
 
 def _rows_if_any(root: str, table: Table, **equal: str | None) -> Sequence[Row]:
     try:
-        return stored_rows(root, table, **equal)
+        return stored_rows(root, table, None, **equal)
     except NoTableError:
         return ()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -16,24 +15,28 @@ from streaming.doctor.alerting import (
     RULE_GROUPS,
     SEVERITIES,
     TEST_ALERT,
-    Rule,
-    SentAlert,
-    Target,
     alertmanagers_finding,
     rules_finding,
     scrape_finding,
     sent_findings,
 )
+from streaming.doctor.answers import AlertState, LoadedRule, Receiver, RuleGroup, ScrapedTarget, StoredAlert
 from streaming.doctor.ask_alerting import AlertingCheck
 from streaming.doctor.finding import FAILED, NOT_CHECKED, NOTE, OK, Finding
 from streaming.doctor.rules_checksum import RULES_CHECKSUM
 from tests.dashboards.rules import FILES, RECORDED
 from tests.streaming.cli.test_monitor_api import served
 
-UP = Target("rebalance-monitor", "host:9560", "http://host:9560/metrics", "up", "", is_this_monitor=True)
-DOWN = Target("kafka", "host:9560", "http://host:9560/metrics", "down", "connection refused", is_this_monitor=True)
-FIRST = Target("rebalance-monitor", "first:9560", "http://first:9560/metrics", "up", "")
-OTHER = Target("node", "host:9100", "http://host:9100/metrics", "down", "connection refused")
+
+def target(job: str, instance: str, health: str = "up", last_error: str = "") -> ScrapedTarget:
+    return ScrapedTarget({"job": job, "instance": instance}, f"http://{instance}/metrics", health, last_error)
+
+
+UP = target("rebalance-monitor", "host:9560")
+DOWN = target("kafka", "host:9560", "down", "connection refused")
+OWN_URLS = {UP.scrape_url}
+FIRST = target("rebalance-monitor", "first:9560")
+OTHER = target("node", "host:9100", "down", "connection refused")
 SERIES = {"job": "rebalance-monitor", "instance": "host:9560", "cluster": "eu"}
 OF_FIRST = {**SERIES, "instance": "first:9560"}
 STALE_SERIES = {**SERIES, "job": "kafka"}
@@ -63,9 +66,9 @@ RENAMED = {**SERIES, "cluster": "vm", "exported_cluster": "eu"}
     ],
 )
 def test_prometheus_must_scrape_the_monitor_of_the_cluster(
-    targets: list[Target], series: list[Mapping[str, str]], status: str, text: str, why: str
+    targets: list[ScrapedTarget], series: list[Mapping[str, str]], status: str, text: str, why: str
 ) -> None:
-    finding = scrape_finding("eu", 9560, targets, series)
+    finding = scrape_finding("eu", 9560, targets, series, OWN_URLS)
     assert (finding.status, text in finding.text) == (status, True), why
 
 
@@ -85,11 +88,11 @@ def test_a_target_is_this_monitor_if_it_has_an_address_of_this_machine_and_its_p
     url: str, is_this_monitor: bool
 ) -> None:
     """192.0.2.1 is an address for documentation. No machine has it."""
-    target = {"labels": {"job": "j", "instance": "i"}, "scrapeUrl": url, "health": "up"}
+    scraped = {"labels": {"job": "j", "instance": "i"}, "scrapeUrl": url, "health": "up"}
     series = {"metric": {"job": "j", "instance": "i", "cluster": "eu"}}
     answers = {
         **GOOD_ANSWERS,
-        "/api/v1/targets": {"data": {"activeTargets": [target]}},
+        "/api/v1/targets": {"data": {"activeTargets": [scraped]}},
         "/api/v1/query": {"data": {"result": [series]}},
     }
     with served(server(answers)) as address:
@@ -97,30 +100,35 @@ def test_a_target_is_this_monitor_if_it_has_an_address_of_this_machine_and_its_p
     assert finding.status == (OK if is_this_monitor else NOTE), finding
 
 
-HEALTHY = [Rule(group, "Any", "ok", "", RULES_CHECKSUM) for group in RULE_GROUPS]
-OLDER = [replace(rule, checksum="0123456789abcdef") for rule in HEALTHY]
+def rule(group: str, name: str = "Any", health: str = "ok", last_error: str = "", **labels: str) -> RuleGroup:
+    return RuleGroup(group, [LoadedRule(name, health, last_error, labels)])
+
+
+HEALTHY = [rule(group, checksum=RULES_CHECKSUM) for group in RULE_GROUPS]
+OLDER = [rule(group, checksum="0123456789abcdef") for group in RULE_GROUPS]
 
 
 @pytest.mark.parametrize(
-    ("rules", "status", "text", "why"),
+    ("loaded", "status", "text", "why"),
     [
         (HEALTHY, OK, "7 rules in 7 groups", "a good installation"),
         (OLDER, FAILED, "a different version", "after an upgrade, Prometheus still has the rules of the old release"),
-        ([replace(rule, checksum="") for rule in HEALTHY], FAILED, "a different version", "before 0.1.0, no checksum"),
+        ([rule(group) for group in RULE_GROUPS], FAILED, "a different version", "before 0.1.0, no checksum"),
         (HEALTHY[1:], FAILED, "rebalance-monitor-recording", "without recording rules, alerts never fire"),
-        ([Rule("other", "Any", "ok", "")], FAILED, "not loaded", "rules of a different project"),
-        ([*HEALTHY, Rule(RULE_GROUPS[1], "Skewed", "err", "many-to-many")], FAILED, "Skewed (many-to-many)", "broken"),
-        ([*HEALTHY, Rule(RULE_GROUPS[1], "New", "unknown", "")], NOTE, "1 of 8 rules", "loaded a second ago"),
+        ([RuleGroup(RULE_GROUPS[0], []), *HEALTHY[1:]], FAILED, "rebalance-monitor-recording", "an empty group"),
+        ([rule("other")], FAILED, "not loaded", "rules of a different project"),
+        ([*HEALTHY, rule(RULE_GROUPS[1], "Skewed", "err", "many-to-many")], FAILED, "Skewed (many-to-many)", "broken"),
+        ([*HEALTHY, rule(RULE_GROUPS[1], "New", "unknown")], NOTE, "1 of 8 rules", "loaded a second ago"),
         (
-            [*HEALTHY, Rule("other", "Any", "err", "bad")],
+            [*HEALTHY, rule("other", "Any", "err", "bad")],
             OK,
             "7 rules",
             "a different project's broken rule is not ours",
         ),
     ],
 )
-def test_all_rules_must_be_loaded_and_healthy(rules: list[Rule], status: str, text: str, why: str) -> None:
-    finding = rules_finding(rules)
+def test_all_rules_must_be_loaded_and_healthy(loaded: list[RuleGroup], status: str, text: str, why: str) -> None:
+    finding = rules_finding(loaded)
     assert (finding.status, text in finding.text) == (status, True), why
 
 
@@ -132,9 +140,9 @@ def test_the_names_of_the_rule_groups_are_those_in_the_rule_files() -> None:
 
 def test_the_checksum_is_in_a_rule_and_prometheus_returns_it() -> None:
     """Prometheus formats expressions again, so they cannot be compared with the rule files."""
-    rule = {"name": "cluster:rebalance_monitor_rules:info", "health": "ok", "labels": {"checksum": RULES_CHECKSUM}}
+    info = {"name": "cluster:rebalance_monitor_rules:info", "health": "ok", "labels": {"checksum": RULES_CHECKSUM}}
     assert any(loaded.get("labels", {}).get("checksum") == RULES_CHECKSUM for loaded in RECORDED)
-    groups = [{"name": group, "rules": [rule]} for group in RULE_GROUPS]
+    groups = [{"name": group, "rules": [info]} for group in RULE_GROUPS]
     with served(server({**GOOD_ANSWERS, "/api/v1/rules": {"data": {"groups": groups}}})) as url:
         assert findings(url)["alert rules"].status == OK
 
@@ -144,25 +152,32 @@ def test_without_an_alertmanager_every_alert_stays_in_prometheus() -> None:
     assert alertmanagers_finding(["http://am:9093"]).status == OK
 
 
+def sent_alert(
+    severity: str, *receivers: str, silenced_by: Sequence[str] = (), inhibited_by: Sequence[str] = ()
+) -> StoredAlert:
+    status = AlertState("active", list(silenced_by), list(inhibited_by))
+    return StoredAlert({"severity": severity}, [Receiver(name) for name in receivers], status)
+
+
 @pytest.mark.parametrize(
     ("sent", "statuses", "why"),
     [
-        ([SentAlert(severity, ("tickets",)) for severity in SEVERITIES], [OK, OK, OK], "all routes exist"),
+        ([sent_alert(severity, "tickets") for severity in SEVERITIES], [OK, OK, OK], "all routes exist"),
         ([], [NOT_CHECKED] * 3, "Alertmanager has not processed the alerts"),
         (
             [
-                SentAlert("critical", ()),
-                SentAlert("warning", ("t",), silences=("4711",)),
-                SentAlert("info", ("t",), inhibited_by=("0815",)),
+                sent_alert("critical"),
+                sent_alert("warning", "t", silenced_by=["4711"]),
+                sent_alert("info", "t", inhibited_by=["0815"]),
             ],
             [FAILED, FAILED, FAILED],
             "no receiver; a silence for the whole cluster; an inhibition rule that ignores the group",
         ),
         (
             [
-                SentAlert("critical", ("monitoring/rebalance-monitor/on-call", "null")),
-                SentAlert("warning", ("null",)),
-                SentAlert("info", ("monitoring/rebalance-monitor/nobody",)),
+                sent_alert("critical", "monitoring/rebalance-monitor/on-call", "null"),
+                sent_alert("warning", "null"),
+                sent_alert("info", "monitoring/rebalance-monitor/nobody"),
             ],
             [OK, NOTE, OK],
             "only alerts with the severity info may have no receiver that sends notifications",
@@ -170,13 +185,13 @@ def test_without_an_alertmanager_every_alert_stays_in_prometheus() -> None:
     ],
 )
 def test_a_test_alert_must_have_a_receiver_and_must_not_be_suppressed(
-    sent: list[SentAlert], statuses: list[str], why: str
+    sent: list[StoredAlert], statuses: list[str], why: str
 ) -> None:
     assert [finding.status for finding in sent_findings(sent)] == statuses, why
 
 
 def test_the_reader_checks_the_arrival_only_if_a_receiver_sends_notifications() -> None:
-    sent = [SentAlert("critical", ("on-call", "null")), SentAlert("warning", ("null",)), SentAlert("info", ("nobody",))]
+    sent = [sent_alert("critical", "on-call", "null"), sent_alert("warning", "null"), sent_alert("info", "nobody")]
     assert ["check that it arrived" in finding.text for finding in sent_findings(sent)] == [True, False, False]
 
 
