@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import closing
 from typing import BinaryIO
 
 import click
@@ -47,7 +48,7 @@ def assign(file: BinaryIO, references: tuple[str, ...]) -> None:
         catalogue = Catalogue(references)
     except AssignorFailedError as error:
         raise click.ClickException(str(error)) from error
-    with catalogue:
+    with closing(catalogue):
         for line in file:  # a binary file is split only at line feeds, because names can contain U+2028
             if line.strip():
                 answer = _compute_answer(line, catalogue)
