@@ -111,11 +111,7 @@ class DeltaTables:
         """Return the highest batch id of this checkpoint in all tables. -1 if there is no such batch."""
         return max(progress.last_batch for progress in self.progress().values())
 
-    def versions(self) -> Mapping[str, int]:
-        """Return the version of each table by its name."""
-        return {table.name: self._open[table.name].handle.version() for table in TABLES}
-
-    def progress(self) -> Mapping[str, TableProgress]:
+    def progress(self) -> dict[str, TableProgress]:
         """Return the progress of each table by its name. This takes 2 ms."""
         return {table.name: self._progress(table, self._open[table.name].handle) for table in TABLES}
 

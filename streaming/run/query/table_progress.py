@@ -20,7 +20,6 @@ lost rows would stay lost, without an error.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 
 import msgspec
 
@@ -54,15 +53,15 @@ class ProgressFile:
         self._cluster = cluster
         self._files = files
         self._tables = tables
-        self._stored_versions: Mapping[str, int] = {}
+        self._stored: dict[str, TableProgress] = {}
 
     def store(self) -> None:
         """Write the file if the tables have changed (rules 1 and 2). Raises OSError."""
-        versions = self._tables.versions()
-        if versions != self._stored_versions:
-            stored = StoredProgress(canonical_location(self._tables.root), dict(self._tables.progress()))
+        progress = self._tables.progress()
+        if progress != self._stored:
+            stored = StoredProgress(canonical_location(self._tables.root), progress)
             self._files.write(PROGRESS_FILE, msgspec.json.encode(stored))
-            self._stored_versions = versions
+            self._stored = progress
 
     def check(self) -> None:
         """Raise RowsMissingError if a table has a lower version or last batch than the file (rules 3 to 5)."""
