@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from tests.release_check import _Check, _install, _stable_groups, main
 
 TABLE = """\
-kafka-rebalance-monitor demo  70 s  ready, mean batch 1.3 s
+kafka-rebalance-monitor demo  70 s  ready
 
 demo-range       range              Stable       3    0      1      1      16      5     0   32 range assigns each …
 demo-sticky      sticky        Rebalancing       3    0      1      1       6      0     0   10 sticky: each member …
