@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
+from kafka.errors import KafkaConnectionError, NodeNotReadyError
 from py4j.protocol import Py4JNetworkError
 
 from streaming.cli.logs import _is_not_of_py4j
@@ -63,6 +64,19 @@ def test_an_unexpected_error_is_logged_with_its_trace_and_a_lost_spark_only_at_d
     bug, *gone = caplog_of_all.records
     assert bug.exc_info
     assert [record.levelno for record in gone] == [logging.DEBUG] * 2
+
+
+def test_brokers_that_do_not_answer_are_one_warning_for_each_outage(caplog_of_all: pytest.LogCaptureFixture) -> None:
+    """Rule 4. A poll repeated its warning at every interval."""
+    failures = FailureLog("eu", "a poll")
+    for _ in range(2):
+        failures.report(KafkaConnectionError("gone"))
+        failures.report(NodeNotReadyError("still"))
+        failures.reset()
+        failures.reset()
+    lines = [(one.levelname, one.getMessage()) for one in caplog_of_all.records if one.levelno >= logging.INFO]
+    outage = "eu: brokers do not answer (KafkaConnectionError: gone); a poll failed, trying again"
+    assert lines == 2 * [("WARNING", outage), ("INFO", "eu: brokers answer again (a poll succeeded)")]
 
 
 def test_errors_that_py4j_writes_to_the_root_logger_are_left_out() -> None:
