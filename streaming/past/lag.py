@@ -27,35 +27,18 @@ from streaming.delta.cells import timestamp_ms
 from streaming.delta.tables.lag import OFFSET_DELETED
 from streaming.evaluation.facts import GroupLag
 from streaming.evaluation.lag.group_lags import GROUP_LAGS_SCHEMA, group_lags
-from streaming.evaluation.lag.lag import BLOCKED
-from streaming.evaluation.lag.lag_seconds import AT_LEAST
-from streaming.evaluation.lag.status import Status
+from streaming.evaluation.lag.lag import BLOCKED, LAG_SCHEMA
+from streaming.evaluation.lag.lag_seconds import AT_LEAST, LAG_SECONDS_SCHEMA
+from streaming.evaluation.lag.rates import RATES_SCHEMA
+from streaming.evaluation.lag.retention.expiry import EXPIRY_SCHEMA
+from streaming.evaluation.lag.retention.lost_records import RETENTION_SCHEMA
+from streaming.evaluation.lag.status import STATUS_SCHEMA, Status
 from streaming.past.partition import PastPartition
 from streaming.past.rows import Row
 
-_INPUTS = pa.schema(
-    [
-        ("group_id", pa.string()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("lag", pa.int64()),
-        ("unknown_reason", pa.string()),
-        ("lag_seconds", pa.float64()),
-        ("lag_seconds_kind", pa.string()),
-        ("is_blocked", pa.bool_()),
-        ("status", pa.int8()),
-        ("status_rule", pa.int8()),
-        ("completeness", pa.float64()),
-        ("records_lost", pa.int64()),
-        ("seconds_until_lost", pa.float64()),
-        ("commit_timestamp_ms", pa.int64()),
-        ("offsets_expire_ms", pa.int64()),
-        ("seconds_until_expiry", pa.float64()),
-        ("consumed_records_per_second", pa.float64()),
-        ("produced_records_per_second", pa.float64()),
-    ]
-)
-"""The columns that the function `group_lags` reads."""
+_SCHEMAS = (LAG_SCHEMA, LAG_SECONDS_SCHEMA, STATUS_SCHEMA, RETENTION_SCHEMA, EXPIRY_SCHEMA, RATES_SCHEMA)
+_INPUTS = pa.schema([field for schema in _SCHEMAS for field in schema])
+"""The columns of `LagEvaluation.partitions`. The function `group_lags` reads some of these columns."""
 
 NOT_MEASURED = "not_measured"
 """The reason why the lag is unknown at a moment without measurements (rule 1)."""
@@ -104,19 +87,8 @@ def _partition(row: Row, status: Row | None, at_ms: int) -> PastPartition:
 
 
 def _unmeasured_partition(row: Row) -> PastPartition:
-    return PastPartition(
-        topic=row["topic"],
-        partition=row["partition"],
-        row_time_ms=timestamp_ms(row["sampled_time"]),
-        committed_offset=None,
-        end_offset=None,
-        lag=None,
-        unknown_reason=NOT_MEASURED,
-        lag_seconds=None,
-        lag_seconds_is_bound=False,
-        status=None,
-        records_lost=None,
-    )
+    row_time_ms = timestamp_ms(row["sampled_time"])
+    return PastPartition(row["topic"], row["partition"], row_time_ms, unknown_reason=NOT_MEASURED)
 
 
 def _grown(row: Row, elapsed_seconds: float) -> float | None:

@@ -15,11 +15,11 @@ class PastPartition:
     topic: str
     partition: int
     row_time_ms: int
-    committed_offset: int | None
-    end_offset: int | None
-    lag: int | None
-    unknown_reason: str | None
-    lag_seconds: float | None
-    lag_seconds_is_bound: bool
-    status: str | None
-    records_lost: int | None
+    committed_offset: int | None = None
+    end_offset: int | None = None
+    lag: int | None = None
+    unknown_reason: str | None = None
+    lag_seconds: float | None = None
+    lag_seconds_is_bound: bool = False
+    status: str | None = None
+    records_lost: int | None = None
