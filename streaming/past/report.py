@@ -10,8 +10,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from streaming.delta.cells import timestamp_ms
-from streaming.evaluation.assignment.drift import StrategyDrift
 from streaming.evaluation.conditions.condition_tracker import Condition
 from streaming.evaluation.facts import AssignmentReport, FairnessReport, GroupLag, Membership, RebalanceReport
 from streaming.evaluation.incidents.incident import Incident
@@ -92,21 +93,10 @@ class PastGroup:
 
 def past_report(group_id: str, rows: GroupRows, lag: GroupLag | None, findings: Findings) -> GroupReport:
     """Return the report of one group with its members."""
-    generation, verdicts = rows.generation, drifts(rows.drifts)
-    stored = group_members(generation) if generation else ()
-    own = verdicts[0] if verdicts and verdicts[0].is_group_strategy else None
-    return GroupReport(
-        group_id=group_id,
-        membership=_membership(generation, len(stored)),
-        assignment=_assignment(verdicts, rows.drifts),
-        fairness=_fairness(rows.imbalances),
-        rebalances=RebalanceReport(total=generation["rebalances_total"] if generation else None),
-        members=StoredMembers(own=own, stored=stored, leader_id=generation["leader"] if generation else None),
-        not_known=tuple(generation["not_known"] or ()) if generation else (),
-        lag=_lag(generation, lag),
-        conditions=findings.conditions,
-        incident_id=findings.incident.incident_id if findings.incident else None,
-    )
+    stored = group_members(rows.generation) if rows.generation else ()
+    report = _report(group_id, rows, len(stored), lag, findings)
+    leader_id = rows.generation["leader"] if rows.generation else None
+    return replace(report, members=StoredMembers(own=report.assignment.own, stored=stored, leader_id=leader_id))
 
 
 def past_reports(  # noqa: PLR0913 - one argument for each table
@@ -132,34 +122,36 @@ def past_reports(  # noqa: PLR0913 - one argument for each table
         active[row["group_id"]].append(condition(row))
     alive = [group_id for group_id, row in last.items() if row["state"] not in OVER]
     return [
-        _listed_report(
+        _report(
             group_id,
-            last.get(group_id),
+            _group_rows(last.get(group_id), verdicts.get(group_id), shares.get(group_id)),
             counts.get(group_id),
-            _of_generation(verdicts.get(group_id), last.get(group_id)),
-            _of_generation(shares.get(group_id), last.get(group_id)),
-            Findings(tuple(active[group_id]), incident=incidents.get(group_id)),
             lags.get(group_id),
+            Findings(tuple(active[group_id]), incident=incidents.get(group_id)),
         )
         for group_id in (*alive, *sorted(lags.keys() - last.keys()))
     ]
 
 
-def _listed_report(  # noqa: PLR0913, PLR0917 - one argument for each table
-    group_id: str,
-    generation: Row | None,
-    members: int | None,
-    verdict: Row | None,
-    share: Row | None,
-    findings: Findings,
-    lag: GroupLag | None,
+def _group_rows(generation: Row | None, verdict: Row | None, share: Row | None) -> GroupRows:
+    """Return the rows of a group in a list of groups, without the rows of an earlier generation."""
+    of_generation = (
+        [row] if row is not None and generation is not None and is_of_generation(row, generation) else []
+        for row in (verdict, share)
+    )
+    return GroupRows(generation, *of_generation)
+
+
+def _report(
+    group_id: str, rows: GroupRows, members: int | None, lag: GroupLag | None, findings: Findings
 ) -> GroupReport:
-    verdict_rows = [] if verdict is None else [verdict]
+    """Return the report of one group without its members. `members` is the number of members."""
+    generation = rows.generation
     return GroupReport(
         group_id=group_id,
         membership=_membership(generation, members),
-        assignment=_assignment(drifts(verdict_rows), verdict_rows),
-        fairness=_fairness([] if share is None else [share]),
+        assignment=_assignment(rows.drifts),
+        fairness=_fairness(rows.imbalances),
         rebalances=RebalanceReport(total=generation["rebalances_total"] if generation else None),
         not_known=tuple(generation["not_known"] or ()) if generation else (),
         lag=_lag(generation, lag),
@@ -168,19 +160,15 @@ def _listed_report(  # noqa: PLR0913, PLR0917 - one argument for each table
     )
 
 
-def _of_generation(row: Row | None, generation: Row | None) -> Row | None:
-    return row if row is not None and generation is not None and is_of_generation(row, generation) else None
-
-
 def _membership(generation: Row | None, members: int | None) -> Membership:
     if generation is None:
         return Membership(UNKNOWN_TYPE)
     return membership(generation, None if generation["state"] == UNKNOWN else members)
 
 
-def _assignment(verdicts: tuple[StrategyDrift, ...], rows: Sequence[Row]) -> AssignmentReport:
+def _assignment(rows: Sequence[Row]) -> AssignmentReport:
     return AssignmentReport(
-        drifts=verdicts,
+        drifts=drifts(rows),
         assigned_by=rows[0]["assigned_by"] if rows else None,
         assigned_at_ms=timestamp_ms(rows[0]["record_time"]) if rows else None,
     )
