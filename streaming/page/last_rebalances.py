@@ -6,34 +6,13 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class RebalanceLine:
+class DescribedRebalance:
     """One rebalance, or one other change of a group's members (for example `became_empty`).
 
-    `text` describes the change in a sentence. Member names in `text` are not escaped. `recommitted_records` is None if
-    the number is unknown, for example until the commit gap ends.
-    """
-
-    timestamp_ms: int
-    generation_id: int | None
-    kind: str
-    text: str
-    recommitted_records: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class LastRebalances:
-    """The last rebalances, the newest first. If the rebalances cannot be read, `error` contains the reason."""
-
-    lines: tuple[RebalanceLine, ...] = ()
-    error: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PastRebalance:
-    """One row of the table `rebalances`. `text` describes the row in a sentence.
-
-    `previous_generation_id` and `previous_timestamp_ms` are the generation and the time of the previous row. Both are
-    None if there is no previous row, or if the previous row is about the deletion of the group.
+    `text` describes the change in a sentence. Member names in `text` are not escaped. `previous_generation_id` and
+    `previous_timestamp_ms` are the generation and the time of the previous row of the table. Both are None if there is
+    no previous row, or if the previous row is about the deletion of the group. `recommitted_records` is None if the
+    number is unknown, for example until the commit gap ends.
     """
 
     timestamp_ms: int
@@ -42,3 +21,12 @@ class PastRebalance:
     text: str
     previous_generation_id: int | None = None
     previous_timestamp_ms: int | None = None
+    recommitted_records: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LastRebalances:
+    """The last rebalances, the newest first. If the rebalances cannot be read, `error` contains the reason."""
+
+    lines: tuple[DescribedRebalance, ...] = ()
+    error: str | None = None

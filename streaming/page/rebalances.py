@@ -14,20 +14,16 @@ from datetime import date
 
 from deltalake.exceptions import DeltaError
 
-from streaming.delta.cells import timestamp_ms, utc
+from streaming.delta.cells import utc
 from streaming.delta.stored import stored_rows
 from streaming.delta.stored_table import NoTableError
 from streaming.delta.tables import COMMIT_GAPS, REBALANCES, Table
 from streaming.errors import RemedyError
 from streaming.evaluation.group_update import GroupState
 from streaming.evaluation.rebalances.rebalance_summary import RebalanceSummary
-from streaming.evaluation.rebalances.rebalance_words import (
-    Row,
-    describe_rebalance,
-    with_commit_gaps,
-    without_upgrade_tombstones,
-)
-from streaming.page.last_rebalances import LastRebalances, RebalanceLine
+from streaming.evaluation.rebalances.rebalance_words import Row, with_commit_gaps, without_upgrade_tombstones
+from streaming.page.last_rebalances import LastRebalances
+from streaming.page.rebalance_rows import rebalances_of
 from streaming.page.recent_answers import RecentAnswers
 
 MAX_REBALANCES = 20
@@ -62,8 +58,8 @@ class RebalanceReader:
             gaps = self._gaps(dates, group_id)
         except (RemedyError, DeltaError, OSError, ValueError) as error:
             return LastRebalances(error=f"the table rebalances cannot be read ({type(error).__name__})")
-        lines = [_line(row) for row in without_upgrade_tombstones(with_commit_gaps(rows, gaps))[-MAX_REBALANCES:]]
-        return LastRebalances(tuple(reversed(lines)))
+        shown = without_upgrade_tombstones(with_commit_gaps(rows, gaps))[-MAX_REBALANCES:]
+        return LastRebalances(tuple(rebalances_of(shown[::-1])))
 
     def _rows(self, table: Table, dates: Collection[date], group_id: str) -> Sequence[Row]:
         return stored_rows(self.root, table, dates, group_id=group_id, cluster=self._cluster)
@@ -74,9 +70,3 @@ class RebalanceReader:
             return self._rows(COMMIT_GAPS, dates, group_id)
         except NoTableError:
             return ()
-
-
-def _line(row: Row) -> RebalanceLine:
-    again = (row["commit_gap"] or {}).get("recommitted_records")
-    record_ms = timestamp_ms(row["record_time"])
-    return RebalanceLine(record_ms, row["generation_id"], row["kind"], describe_rebalance(row), again)

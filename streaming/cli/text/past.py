@@ -10,15 +10,9 @@ from streaming.errors import RemedyError
 from streaming.evaluation.incidents.story import headline
 from streaming.page.api.as_json import encode
 from streaming.page.api.past_json import comparison_json, past_group_json
-from streaming.page.last_rebalances import PastRebalance
-from streaming.page.past.views import (
-    CoveredCluster,
-    last_findings,
-    measurement_gap,
-    past_changes,
-    past_members,
-    past_rebalances,
-)
+from streaming.page.last_rebalances import DescribedRebalance
+from streaming.page.past.views import CoveredCluster, last_findings, measurement_gap, past_changes, past_members
+from streaming.page.rebalance_rows import rebalances_of
 from streaming.past.comparison import Comparison
 from streaming.past.coverage import Coverage
 from streaming.past.lag import lag_by_partition
@@ -145,7 +139,7 @@ def _group_lines(cluster: str, at_ms: int, past: PastGroup) -> Iterator[str]:
     if incident is not None:
         when = "part" if gap is None else "at the last measurement: part"
         yield f"{when} of the incident {incident.incident_id}: {escape_text(headline(incident))}"
-    for rebalance in past_rebalances(past.rebalances)[:5]:
+    for rebalance in rebalances_of(past.rebalances)[:5]:
         yield _rebalance_line(rebalance)
 
 
@@ -166,11 +160,11 @@ def _comparison_lines(cluster: str, group: str, comparison: Comparison) -> Itera
     yield f"{_shown(comparison.moved_partitions)} partitions moved ({necessary} necessary)"
     if comparison.has_more_rebalances:
         yield "more rebalances happened between the two generations; only the latest are shown"
-    for rebalance in reversed(past_rebalances(comparison.rebalances)):
+    for rebalance in reversed(rebalances_of(comparison.rebalances)):
         yield _rebalance_line(rebalance)
 
 
-def _rebalance_line(rebalance: PastRebalance) -> str:
+def _rebalance_line(rebalance: DescribedRebalance) -> str:
     text = escape_text(rebalance.text)
     return f"{_time(rebalance.timestamp_ms)}  generation {_shown(rebalance.generation_id)}: {text}"
 

@@ -17,7 +17,7 @@ from streaming.evaluation.causes.work import Work
 from streaming.evaluation.lag.topic_loads import TopicLoad
 from streaming.evaluation.severity.trouble import Trouble
 from streaming.page.group import PartitionLag
-from streaming.page.last_rebalances import RebalanceLine
+from streaming.page.last_rebalances import DescribedRebalance
 from streaming.page.what_if import ChangeOutcomes
 from streaming.page.work import CommitGaps, WorkShare
 
@@ -224,7 +224,7 @@ class GroupDocument(GroupFields, Cluster):
     member_work: list[Work] | None
     host_work: list[Work] | None
     commit_gaps: CommitGaps | None
-    rebalances: list[RebalanceLine]
+    rebalances: list[DescribedRebalance]
     rebalances_error: str | None
     what_if: list[ChangeOutcomes]
     what_if_error: str | None

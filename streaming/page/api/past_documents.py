@@ -7,7 +7,7 @@ from typing import TypedDict
 from streaming.evaluation.assignment.drift import StrategyDrift
 from streaming.evaluation.causes.cause import Kind
 from streaming.page.api.documents import Condition, GroupFacts, MemberFacts, TopicPartition
-from streaming.page.last_rebalances import PastRebalance
+from streaming.page.last_rebalances import DescribedRebalance
 from streaming.past.partition import PastPartition
 
 
@@ -81,7 +81,7 @@ class PastGroupDocument(Past, PastGroupFields):
     members: list[MemberFacts]
     strategies: list[StrategyDrift]
     partitions: list[PastPartition]
-    rebalances: list[PastRebalance]
+    rebalances: list[DescribedRebalance]
 
 
 class Generation(TypedDict):
@@ -118,5 +118,5 @@ class Comparison(Past):
     fewest_moves: int | None
     fewest_is_exact: bool | None
     changes: list[ChangedMember]
-    rebalances: list[PastRebalance]
+    rebalances: list[DescribedRebalance]
     has_more_rebalances: bool

@@ -15,7 +15,8 @@ from streaming.delta.cells import timestamp_ms
 from streaming.evaluation.facts import Membership
 from streaming.page.api.as_json import condition_json, drift_json, member_json, partitions_json, summary_json
 from streaming.page.overview import OverviewEntry
-from streaming.page.past.views import CoveredCluster, past_rebalances
+from streaming.page.past.views import CoveredCluster
+from streaming.page.rebalance_rows import rebalances_of
 from streaming.past.comparison import Comparison
 from streaming.past.report import NOT_STORED, PastGroup
 from streaming.past.rows import Row
@@ -70,7 +71,7 @@ def past_group_json(at_ms: int, cluster: CoveredCluster, past: PastGroup) -> dic
         "members": [member_json(msgspec.structs.asdict(member)) for member in group.members.each],
         "strategies": [drift_json(msgspec.structs.asdict(drift)) for drift in group.assignment.drifts],
         "partitions": [asdict(one) for one in past.partitions],
-        "rebalances": [asdict(one) for one in past_rebalances(past.rebalances)],
+        "rebalances": [asdict(one) for one in rebalances_of(past.rebalances)],
     }
 
 
@@ -94,7 +95,7 @@ def comparison_json(cluster: CoveredCluster, group_id: str, comparison: Comparis
             }
             for change in map(msgspec.structs.asdict, comparison.changes)
         ],
-        "rebalances": [asdict(one) for one in past_rebalances(comparison.rebalances)],
+        "rebalances": [asdict(one) for one in rebalances_of(comparison.rebalances)],
         "has_more_rebalances": comparison.has_more_rebalances,
     }
 

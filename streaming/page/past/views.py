@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from assignors import TopicPartition
 from streaming.delta.cells import timestamp_ms
 from streaming.evaluation.assignment.member_shares import lag_of
 from streaming.evaluation.rebalances.member_changes import GONE, JOINED, REJOINED, RESUBSCRIBED, MemberChange
-from streaming.evaluation.rebalances.rebalance_words import describe_rebalance
-from streaming.evaluation.rebalances.rebalances import DELETED
 from streaming.evaluation.report import GroupReport
 from streaming.group.members import GroupMember, member_name
 from streaming.group.printable import by_topic
-from streaming.page.last_rebalances import PastRebalance
 from streaming.page.rendering import utc_text
 from streaming.past.coverage import Coverage
 from streaming.past.moments import format_moment
 from streaming.past.report import Findings, PastGroup
-from streaming.past.rows import Row
 from streaming.past.silence import Measurement
 
 HOUR_MS = 3_600_000
@@ -101,24 +96,6 @@ def last_findings(past: PastGroup) -> Sequence[str]:
         since = utc_text(timestamp_ms(last.cause["since_time"]))
         sentences.append(f"cause of the lag since {since}: {last.cause['text'] or ''}")
     return sentences
-
-
-def past_rebalances(newest_first: Sequence[Row]) -> Sequence[PastRebalance]:
-    """Describe rows of the table `rebalances`. Names in the sentences are not escaped."""
-    return [_rebalance(row, previous) for row, previous in pairwise([*newest_first, None]) if row is not None]
-
-
-def _rebalance(row: Row, previous: Row | None) -> PastRebalance:
-    if previous is not None and previous["kind"] == DELETED:
-        previous = None
-    return PastRebalance(
-        timestamp_ms=timestamp_ms(row["record_time"]),
-        generation_id=row["generation_id"],
-        kind=row["kind"],
-        text=describe_rebalance(row),
-        previous_generation_id=previous["generation_id"] if previous else None,
-        previous_timestamp_ms=timestamp_ms(previous["record_time"]) if previous else None,
-    )
 
 
 @dataclass(frozen=True, slots=True)

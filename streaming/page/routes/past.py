@@ -34,8 +34,8 @@ from streaming.page.past.views import (
     past_changes,
     past_members,
     past_moment,
-    past_rebalances,
 )
+from streaming.page.rebalance_rows import rebalances_of
 from streaming.page.recent_answers import ReadLimit, TooManyReadsError
 from streaming.page.rendering import page
 from streaming.page.routes.answers import BAD_REQUEST, CHOICES, HTML, NOT_FOUND, OK, UNAVAILABLE, Answer, Site, document
@@ -290,7 +290,7 @@ def _group_values(past: PastGroup) -> Mapping[str, Any]:
         and all(member.assigned is not None for member in group.members.each),
         "members": past_members(group, lag_by_partition(past.partitions)),
         "misplaced": misplaced_in_short(own, names) if own else (),
-        "rebalances": past_rebalances(past.rebalances),
+        "rebalances": rebalances_of(past.rebalances),
         "cause": past.findings.cause,
         "last_findings": last_findings(past),
         "incident": (past.last_findings or past.findings).incident,
@@ -306,5 +306,5 @@ def _comparison_values(comparison: Comparison) -> Mapping[str, Any]:
     return {
         "comparison": comparison,
         "changes": past_changes(comparison.changes),
-        "rebalances": past_rebalances(comparison.rebalances),
+        "rebalances": rebalances_of(comparison.rebalances),
     }

@@ -17,6 +17,7 @@ from streaming.delta.tables import COMMIT_GAPS, PARTITIONED_BY, REBALANCES
 from streaming.evaluation.group_update import GroupState
 from streaming.page.last_rebalances import LastRebalances
 from streaming.page.rebalances import CACHE_SECONDS, RebalanceReader
+from streaming.past.moments import format_moment
 from streaming.state.monitor_state import MonitorState
 from tests.streaming.page.scene import CLUSTER, NOW_MS, PARTITIONS, Member, generation, record_of, simulate
 from tests.streaming.page.test_application import Answer, ask, pages_of
@@ -59,6 +60,16 @@ def test_the_last_rebalances_are_shown_the_newest_first(tmp_path: Path) -> None:
         (1, "first_seen"),
     ]
     assert lines[1].text.startswith("app@10.4.5.98 is gone; 1 member; 6 partitions moved")
+
+
+def test_each_rebalance_has_a_link_that_compares_it_with_the_previous_rebalance(tmp_path: Path) -> None:
+    record = group_with_rebalances(tmp_path)
+    newest, before, first = reader(tmp_path)[0].last(record).lines
+    assert (newest.previous_generation_id, newest.previous_timestamp_ms) == (2, before.timestamp_ms)
+    assert (first.previous_generation_id, first.previous_timestamp_ms) == (None, None)
+    page = group_page(record, tmp_path).text
+    assert ["compare 2 and 3" in page, "compare 1 and 2" in page, page.count(">compare ")] == [True, True, 2]
+    assert f"/groups/g?from={format_moment(before.timestamp_ms)}".replace(":", "%3A") in page
 
 
 def test_only_files_of_the_needed_days_are_read(tmp_path: Path) -> None:
