@@ -40,7 +40,7 @@ from streaming.page.addresses import (
 )
 from streaming.page.api.as_json import group_json, groups_json
 from streaming.page.api.event_reader import EventReader
-from streaming.page.clusters import ClusterView, clusters_with_group
+from streaming.page.clusters import ClusterView, Refusal, find_in_clusters
 from streaming.page.finding.paging import page_of
 from streaming.page.finding.search import SORTS, Search, search_of
 from streaming.page.group import group_detail
@@ -49,7 +49,6 @@ from streaming.page.overview import DEFAULT_ROWS, Overview, OverviewEntry, merge
 from streaming.page.rendering import asset
 from streaming.page.routes.answers import (
     BAD_REQUEST,
-    CHOICES,
     NOT_FOUND,
     OK,
     TEXT,
@@ -59,6 +58,7 @@ from streaming.page.routes.answers import (
     catching_up,
     document,
     error,
+    refuse_group,
 )
 from streaming.page.routes.documents import Documents
 from streaming.page.routes.incidents import IncidentPages
@@ -189,49 +189,33 @@ class Pages:
         return document(groups_json(listing.clusters, rows, len(listing.matches)))
 
     def _group_page(self, group_id: str | None, clusters: Sequence[ClusterView], query: str) -> Answer:
-        if not clusters:
-            return self._site.no_such_cluster()
-        candidates = () if group_id is None else clusters_with_group(clusters, group_id)
-        watched = [one.watch() for one in candidates]
+        found = find_in_clusters(clusters, group_id, group_detail)
         address = Address(group_address(group_id or "").partition("?")[0], query)
-        if watched and all(one.phase == CATCHING_UP for one in watched):
-            return self._site.page("catching_up.html", watched)
-        if len(candidates) > 1:
-            return self._site.page("which_cluster.html", watched, CHOICES, kind="group", name=group_id, address=address)
-        detail = group_detail(watched[0], group_id) if watched and group_id is not None else None
-        if detail is None:
-            shown = watched or [one.watch() for one in clusters]
-            return self._site.page("no_group.html", shown, NOT_FOUND, group_id=group_id)
-        record = watched[0].view.groups.get(detail.group.group_id)
+        if isinstance(found, Refusal):
+            return self._site.refuse(found, "group", group_id, address)
+        detail, group = found.detail, found.detail.group
+        record = found.watched.view.groups.get(group.group_id)
         return self._site.page(
             "group.html",
-            watched,
+            [found.watched],
             detail=detail,
-            group=detail.group,
+            group=group,
             address=address,
             members=page_of(detail.members, address, "members_from", "members"),
             partitions=page_of(detail.partitions, address, "partitions_from", "lag"),
-            timeline=timeline_section(candidates[0].timelines, watched[0], detail.group.group_id, query),
-            rebalances=candidates[0].rebalances.last(record),
-            what_if=compute_what_if(detail.group, record, self._strategies, detail.produce_rates),
+            timeline=timeline_section(found.view.timelines, found.watched, group.group_id, query),
+            rebalances=found.view.rebalances.last(record),
+            what_if=compute_what_if(group, record, self._strategies, detail.produce_rates),
         )
 
     def _group_api(self, group_id: str | None, clusters: Sequence[ClusterView], _query: str) -> Answer:
-        if not clusters:
-            return error([], "no such cluster", NOT_FOUND)
-        candidates = () if group_id is None else clusters_with_group(clusters, group_id)
-        watched = [one.watch() for one in candidates]
-        if watched and all(one.phase == CATCHING_UP for one in watched):
-            return catching_up(watched)
-        if len(candidates) > 1:
-            return error(watched, "several clusters have a group with this id: select one with ?cluster=", CHOICES)
-        detail = group_detail(watched[0], group_id) if watched and group_id is not None else None
-        if detail is None:
-            return error(watched or [one.watch() for one in clusters], "no such group", NOT_FOUND)
-        record = watched[0].view.groups.get(detail.group.group_id)
-        rebalances = candidates[0].rebalances.last(record)
+        found = find_in_clusters(clusters, group_id, group_detail)
+        if isinstance(found, Refusal):
+            return refuse_group(found)
+        detail, record = found.detail, found.watched.view.groups.get(found.detail.group.group_id)
+        rebalances = found.view.rebalances.last(record)
         what_if = compute_what_if(detail.group, record, self._strategies, detail.produce_rates)
-        return document(group_json(watched[0], detail, rebalances, what_if))
+        return document(group_json(found.watched, detail, rebalances, what_if))
 
 
 @dataclass(frozen=True, slots=True)

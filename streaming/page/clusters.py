@@ -6,13 +6,15 @@
    clusters, and the page of a group shows the cluster that has this group.
 3. If several clusters have a group with the same id, the request must select one of these clusters. While a cluster is
    catching up, the monitor does not know all its groups. So if no cluster has the requested group, the response is
-   "catching up" instead of "no such group".
+   "catching up" instead of "no such group". The same is true for topics and client hosts.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from streaming.page.incidents.reader import IncidentReader
 from streaming.page.overview import Overview, overview
@@ -20,6 +22,10 @@ from streaming.page.rebalances import RebalanceReader
 from streaming.page.timeline.reader import TimelineReader
 from streaming.page.watched import CATCHING_UP, WatchedCluster
 from streaming.state.monitor_view import MonitorView
+
+NO_CLUSTER, SEVERAL, NONE = "no_cluster", "several", "none"
+
+_Detail = TypeVar("_Detail")
 
 
 class ClusterView:
@@ -45,19 +51,48 @@ class ClusterView:
             return new
 
 
+@dataclass(frozen=True, slots=True)
+class Found(Generic[_Detail]):
+    """The cluster that has the requested group, topic or client host. `detail` is what the response shows."""
+
+    view: ClusterView
+    watched: WatchedCluster
+    detail: _Detail
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The reason why no cluster is found: NO_CLUSTER, CATCHING_UP, SEVERAL or NONE.
+
+    `clusters` are the clusters that the response describes.
+    """
+
+    reason: str
+    clusters: Sequence[WatchedCluster]
+
+
 def select_clusters(clusters: Sequence[ClusterView], name: str) -> Sequence[ClusterView]:
     """Return the cluster with this name, or all clusters if the name is empty (rules 1 and 2)."""
     return [one for one in clusters if name in {"", one.cluster}]
 
 
-def clusters_with_group(clusters: Sequence[ClusterView], group_id: str) -> Sequence[ClusterView]:
-    """Return the clusters that have the group (rules 2 and 3).
+def find_in_clusters(
+    clusters: Sequence[ClusterView], name: str | None, detail_of: Callable[[WatchedCluster, str], _Detail | None]
+) -> Found[_Detail] | Refusal:
+    """Find the only cluster that has a group, a topic or a client host (rules 1 to 3).
 
-    If no cluster has the group, return the clusters that are still catching up. If the monitor watches only one
-    cluster, always return this cluster.
+    `clusters` are the selected clusters. `name` is None if the address contains no valid name. `detail_of` returns None
+    if a cluster does not have the name.
     """
-    if len(clusters) == 1:
-        return clusters
     watched = [(one, one.watch()) for one in clusters]
-    with_group = [one for one, current in watched if group_id in current.reports]
-    return with_group or [one for one, current in watched if current.phase == CATCHING_UP]
+    details = [] if name is None else [(one, current, detail_of(current, name)) for one, current in watched]
+    found = [Found(one, current, detail) for one, current, detail in details if detail is not None]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        return Refusal(SEVERAL, [one.watched for one in found])
+    selected = [current for _, current in watched]
+    waiting = [one for one in selected if one.phase == CATCHING_UP]
+    if waiting and name is not None:
+        return Refusal(CATCHING_UP, waiting)
+    return Refusal(NONE if selected else NO_CLUSTER, selected)

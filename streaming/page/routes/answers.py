@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from streaming.config.links import LinkSettings
-from streaming.page.addresses import argument
+from streaming.page.addresses import Address, argument
 from streaming.page.api.as_json import encode, monitors_json
-from streaming.page.clusters import ClusterView, select_clusters
+from streaming.page.clusters import NO_CLUSTER, NONE, SEVERAL, ClusterView, Refusal, select_clusters
 from streaming.page.rendering import page
-from streaming.page.watched import WatchedCluster
+from streaming.page.watched import CATCHING_UP, WatchedCluster
 
 HTML, JSON, TEXT = "text/html; charset=utf-8", "application/json", "text/plain; charset=utf-8"
 OK, CHOICES, FOUND = "200 OK", "300 Multiple Choices", "302 Found"
@@ -49,6 +49,17 @@ class Site:
         """Return the page for an unknown cluster."""
         return self.page("no_cluster.html", [one.watch() for one in self.clusters], NOT_FOUND)
 
+    def refuse(self, refusal: Refusal, kind: str, name: str | None, address: Address) -> Answer:
+        """Return the page for a group, topic or host that is not found in exactly one cluster."""
+        if refusal.reason == NO_CLUSTER:
+            return self.no_such_cluster()
+        template, status = {
+            CATCHING_UP: ("catching_up.html", OK),
+            SEVERAL: ("which_cluster.html", CHOICES),
+            NONE: ("no_group.html" if kind == "group" else "no_such.html", NOT_FOUND),
+        }[refusal.reason]
+        return self.page(template, refusal.clusters, status, kind=kind, name=name, address=address)
+
 
 def document(fields: Mapping[str, Any], status: str = OK, *headers: tuple[str, str]) -> Answer:
     """Return a JSON document."""
@@ -58,6 +69,18 @@ def document(fields: Mapping[str, Any], status: str = OK, *headers: tuple[str, s
 def error(clusters: Sequence[WatchedCluster], text: str, status: str, *headers: tuple[str, str]) -> Answer:
     """Return a JSON document with an error."""
     return document({**monitors_json(clusters), "error": text}, status, *headers)
+
+
+def refuse_group(refusal: Refusal) -> Answer:
+    """Return the JSON document for a group that is not found in exactly one cluster."""
+    if refusal.reason == CATCHING_UP:
+        return catching_up(refusal.clusters)
+    text, status = {
+        NO_CLUSTER: ("no such cluster", NOT_FOUND),
+        SEVERAL: ("several clusters have a group with this id: select one with ?cluster=", CHOICES),
+        NONE: ("no such group", NOT_FOUND),
+    }[refusal.reason]
+    return error(refusal.clusters, text, status)
 
 
 def catching_up(clusters: Sequence[WatchedCluster]) -> Answer:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from streaming.page.addresses import HOST_PAGE, TOPIC_PAGE, Address, addressed_name, host_address, topic_address
+from streaming.page.clusters import Refusal, find_in_clusters
 from streaming.page.finding.host import host_detail
 from streaming.page.finding.paging import page_of
 from streaming.page.finding.topic import topic_detail
-from streaming.page.routes.answers import CHOICES, NOT_FOUND, Answer, Site
-from streaming.page.watched import CATCHING_UP, WatchedCluster
+from streaming.page.routes.answers import Answer, Site
+from streaming.page.watched import WatchedCluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,24 +48,11 @@ class PlacePages:
         return None
 
     def _page(self, place: _Place, name: str | None, query: str) -> Answer:
-        """Select the cluster by rules 1 to 3 of `clusters`."""
-        clusters = [one.watch() for one in self._site.select_clusters(query)]
-        if not clusters:
-            return self._site.no_such_cluster()
-        details = [] if name is None else [(one, place.detail(one, name)) for one in clusters]
-        found = [(one, detail) for one, detail in details if detail is not None]
-        if not found or name is None:
-            if not found and (waiting := [one for one in clusters if one.phase == CATCHING_UP]):
-                return self._site.page("catching_up.html", waiting)
-            return self._site.page("no_such.html", clusters, NOT_FOUND, kind=place.kind, name=name)
-        address = Address(place.address(name).partition("?")[0], query)
-        if len(found) > 1:
-            with_name = [one for one, _ in found]
-            return self._site.page(
-                "which_cluster.html", with_name, CHOICES, kind=place.kind, name=name, address=address
-            )
-        watched, detail = found[0]
+        found = find_in_clusters(self._site.select_clusters(query), name, place.detail)
+        address = Address(place.address(name or "").partition("?")[0], query)
+        if isinstance(found, Refusal):
+            return self._site.refuse(found, place.kind, name, address)
         pages: dict[str, Any] = {
-            part: page_of(getattr(detail, part), address, f"{part}_from", part) for part in place.parts
+            part: page_of(getattr(found.detail, part), address, f"{part}_from", part) for part in place.parts
         }
-        return self._site.page(f"{place.kind}.html", [watched], detail=detail, **pages)
+        return self._site.page(f"{place.kind}.html", [found.watched], detail=found.detail, **pages)

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Final
 
 from streaming.evaluation.report import GroupReport
-from streaming.prometheus.families.gaps import GAP_FAMILIES
 from streaming.prometheus.families.imbalance import IMBALANCE_FAMILIES
 from streaming.prometheus.families.owners import OWNER_FAMILIES
 from streaming.prometheus.families.rebalances import REBALANCE_FAMILIES
@@ -34,7 +33,6 @@ GROUP_FAMILIES: Final[tuple[GroupFamily, ...]] = (
     GroupFamily(groups.GROUP_INFO, _description),
     GroupFamily(groups.GROUP_LIMIT, _limits),
     *REBALANCE_FAMILIES,
-    *GAP_FAMILIES,
     *IMBALANCE_FAMILIES,
     *OWNER_FAMILIES,
     GroupFamily(kafka_exporter.CONSUMERGROUP_MEMBERS, single_sample(lambda report: report.membership.members)),

@@ -1,13 +1,17 @@
-"""Creates the counters of rebalances and moved partitions. A counter starts when the monitor first sees the group."""
+"""Creates the counters of rebalances and moved partitions, and the histogram of commit gaps.
+
+They start when the monitor first sees the group. A commit gap is the time without commits before and after a rebalance.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from streaming.combine.gaps import GAP_BUCKETS_SECONDS
 from streaming.evaluation.report import GroupReport
 from streaming.prometheus.group_texts import GroupFamily, single_sample
-from streaming.prometheus.lines import Sample
+from streaming.prometheus.lines import Sample, histogram_samples
 from streaming.signals import rebalances
 
 
@@ -24,10 +28,19 @@ def _by_label(report: GroupReport, counts: Mapping[str, int] | None) -> Iterator
         yield Sample((report.group_id, label), count)
 
 
+def _commit_gaps(report: GroupReport) -> Iterator[Sample]:
+    """Yield the histogram of known commit gaps. A group without a known commit gap has no series."""
+    gaps = report.rebalances.commit_gaps
+    if gaps is None or not any(gaps.buckets):
+        return
+    yield from histogram_samples((report.group_id,), GAP_BUCKETS_SECONDS, gaps.buckets, gaps.sum_ms / 1000)
+
+
 REBALANCE_FAMILIES: Final[tuple[GroupFamily, ...]] = (
     GroupFamily(rebalances.REBALANCES, single_sample(lambda report: report.rebalances.total)),
     GroupFamily(rebalances.REBALANCES_FAILED, single_sample(lambda report: report.rebalances.failed)),
     GroupFamily(rebalances.EMPTY_TRANSITIONS, single_sample(lambda report: report.rebalances.empty_transitions)),
     GroupFamily(rebalances.REBALANCES_BY_CAUSE, _by_cause),
     GroupFamily(rebalances.MOVED_PARTITIONS, _moved),
+    GroupFamily(rebalances.COMMIT_GAP_SECONDS, _commit_gaps),
 )

@@ -22,7 +22,7 @@ from streaming.state.monitor_view import MonitorView
 def no_group(group_id: str) -> str:
     """Return the smallest page with a group name."""
     clusters = [WatchedCluster("prod", MonitorView(), 0, 1)]
-    return page("no_group.html", clusters=clusters, several=False, group_id=group_id).decode()
+    return page("no_group.html", clusters=clusters, several=False, name=group_id).decode()
 
 
 @given(st.text(st.characters(), min_size=1))
@@ -40,14 +40,14 @@ def test_a_printable_name_is_unchanged(name: str) -> None:
 
 
 def test_a_missing_template_variable_is_an_error() -> None:
-    with pytest.raises(Exception, match="group_id"):
+    with pytest.raises(Exception, match="'name' is undefined"):
         page("no_group.html", clusters=[WatchedCluster("prod", MonitorView(), 0, 1)], several=False)
 
 
 @pytest.mark.parametrize(("age_ms", "message"), [(0, "sampled 0 s ago"), (-5_000, "sampled 0 s ago")])
 def test_after_a_clock_was_set_back_the_age_of_a_sample_is_zero(age_ms: int, message: str) -> None:
     watched = WatchedCluster("prod", MonitorView(sample=ClusterSample(10_000)), 10_000 + age_ms, 1)
-    assert message in page("no_group.html", clusters=[watched], several=False, group_id="g").decode()
+    assert message in page("no_group.html", clusters=[watched], several=False, name="g").decode()
 
 
 def test_a_page_loads_nothing_from_other_hosts() -> None:
