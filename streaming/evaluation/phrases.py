@@ -27,10 +27,10 @@ def in_words(milliseconds: float) -> str:
 def counted(number: int, noun: str) -> str:
     """Return a number and a noun. The noun is plural if the number is not 1.
 
-    >>> counted(1, "member"), counted(2, "member")
-    ('1 member', '2 members')
+    >>> counted(1, "member"), counted(1_200, "member")
+    ('1 member', '1,200 members')
     """
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def rate_number(records_per_second: float) -> str:

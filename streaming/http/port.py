@@ -2,8 +2,7 @@
 
 1. The module `exposition` answers GET on `/metrics`, because it is much faster than prometheus-client. The format is
    Prometheus' text format or OpenMetrics. If the client accepts gzip, the server compresses the response. HEAD returns
-   the same headers as GET without a body, for all addresses. The library prometheus-client answers all other methods on
-   `/metrics`.
+   the same headers as GET without a body, for all addresses. For all other methods on `/metrics`, the status is 405.
 2. The application `pages` answers requests for all other addresses. If the pages are switched off, the response is 404
    (Not Found).
 3. If users are configured, every address except `/-/healthy` and `/-/ready` requires a password. These two addresses
@@ -17,8 +16,6 @@ import logging
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-
-from prometheus_client import CollectorRegistry, make_wsgi_app
 
 from streaming.errors import RemedyError
 from streaming.http.access import Certificate, Users
@@ -85,11 +82,10 @@ class MetricsServer:
 
 def _metrics_application(exposition: Callable[[Encoder], Pieces]) -> Application:
     """Implements rule 1."""
-    library: Application = make_wsgi_app(CollectorRegistry(auto_describe=False))
 
     def answer(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         if environ["REQUEST_METHOD"] != "GET":
-            return library(environ, start_response)
+            return _status_response(start_response, "405 Method Not Allowed", ("Allow", "GET, HEAD"))
         encoder, content_type = select_encoder(environ.get("HTTP_ACCEPT", ""))
         headers, pieces = [("Content-Type", content_type), ("Vary", "Accept, Accept-Encoding")], exposition(encoder)
         is_compressed = accepts_gzip(environ.get("HTTP_ACCEPT_ENCODING", ""))
@@ -136,5 +132,5 @@ def _with_passwords(application: Application, users: Users | None) -> Applicatio
 
 def _status_response(start_response: StartResponse, status: str, *headers: tuple[str, str]) -> Iterable[bytes]:
     body = f"{status}\n".encode()
-    start_response(status, [_PLAIN, ("Content-Length", str(len(body))), *headers])
+    start_response(status, [_PLAIN, *headers])
     return [body]

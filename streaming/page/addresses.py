@@ -166,13 +166,13 @@ def argument(query: str, name: str) -> str:
     >>> argument("q=a+b%2F&q=c", "q"), argument("", "q")
     ('a b/', '')
     """
-    return next((value for given, value in _parameters(query) if given == name), "")
+    return optional_argument(query, name) or ""
 
 
-def has_argument(query: str, name: str) -> bool:
-    """Return True if the query contains the parameter, even if its value is empty.
+def optional_argument(query: str, name: str) -> str | None:
+    """Return the first value of a query parameter, or None if the query does not contain the parameter.
 
-    >>> has_argument("group=", "group"), has_argument("", "group")
-    (True, False)
+    >>> optional_argument("group=", "group"), optional_argument("", "group")
+    ('', None)
     """
-    return any(part.partition("=")[0] == name for part in query.split("&"))
+    return next((value for given, value in _parameters(query) if given == name), None)

@@ -11,7 +11,8 @@
 3. After a start, the monitor reads `__consumer_offsets` to its end. Until then, pages show only the progress, and the
    API returns the status 503.
 4. Browsers may store only the files in `assets`: the headers of all other responses forbid this. The headers also
-   forbid browsers to load or run anything that our pages do not need.
+   forbid browsers to load or run anything that our pages do not need. The server adds further headers
+   (`http/exchange.py`, rule 2).
 5. `/-/ready` returns 200 if the metric `rebalance_monitor_ready` is 1. Otherwise, it returns 503. If the monitor
    watches several clusters, one ready cluster is enough for 200. After a 503, Kubernetes would send no requests to the
    monitor, and the pages of the ready clusters would be unavailable. With `?cluster=`, `/-/ready` checks only one
@@ -21,12 +22,12 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from streaming.config.links import LinkSettings
-from streaming.http.exchange import Environ, Headers, StartResponse
+from streaming.http.compression import compress_gzip
+from streaming.http.exchange import Environ, StartResponse
 from streaming.http.negotiation import accepts_gzip
 from streaming.page.addresses import (
     GROUP_API,
@@ -68,16 +69,10 @@ from streaming.page.timeline.section import timeline_section
 from streaming.page.watched import CATCHING_UP, NOT_READY, READY, STALE, WatchedCluster
 from streaming.page.what_if import compute_what_if
 
-_GZIP_LEVEL, _GZIP_FROM_BYTES = 1, 1000
+_GZIP_FROM_BYTES = 1000
 _POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-_ALWAYS: Headers = [
-    ("Content-Security-Policy", _POLICY),
-    ("X-Content-Type-Options", "nosniff"),
-    ("Referrer-Policy", "no-referrer"),
-    ("Cross-Origin-Resource-Policy", "same-origin"),
-]
 _ASSETS = {"/style.css": ("style.css", "text/css"), "/icon.svg": ("icon.svg", "image/svg+xml")}
 _PHASE_WORDS = {
     CATCHING_UP: "the monitor is still reading __consumer_offsets after its start",
@@ -112,11 +107,11 @@ class Pages:
         """Answer one request (PEP 3333)."""
         answer = self._answer(environ)
         body, headers = answer.body, [("Content-Type", answer.content_type), ("Cache-Control", answer.cache)]
-        headers += [*_ALWAYS, *answer.headers]
+        headers += [("Content-Security-Policy", _POLICY), *answer.headers]
         if len(body) >= _GZIP_FROM_BYTES:
             headers.append(("Vary", "Accept-Encoding"))
             if accepts_gzip(environ.get("HTTP_ACCEPT_ENCODING", "")):
-                body = gzip.compress(body, _GZIP_LEVEL)
+                body = compress_gzip([body])
                 headers.append(("Content-Encoding", "gzip"))
         start_response(answer.status, headers)
         return [body]

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from assignors import TopicPartition
+from streaming.evaluation.assignment.member_library import MemberLibrary, member_library
 from streaming.evaluation.report import GroupReport
 from streaming.evaluation.what_if.inputs import group_produce_rates
 from streaming.group.members import GroupMember
 from streaming.group.printable import by_topic
 from streaming.page.expected import Misplaced, misplaced_in_short
 from streaming.page.heat_map import HeatMap, heat_map
-from streaming.page.members import MemberFacts, member_facts
 from streaming.page.watched import WatchedCluster
 from streaming.page.work import CommitGaps, WorkShare, commit_gaps, work_shares
 
@@ -53,6 +53,15 @@ class PartitionLag:
     owner_client_host: str | None
     owner_group_instance_id: str | None
     is_owner_known: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MemberFacts:
+    """One member. `library` is None if it is unknown. `is_leader` is None in a classic group with an unknown leader."""
+
+    member: GroupMember
+    library: MemberLibrary | None
+    is_leader: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +102,24 @@ def group_detail(watched: WatchedCluster, group_id: str) -> GroupDetail | None:
         work=work_shares(group),
         commit_gaps=commit_gaps(group.rebalances.commit_gaps),
         produce_rates=group_produce_rates(rows, group.members.each, sample) if sample and watched.is_fresh else {},
-        members=member_facts(group),
+        members=_member_facts(group),
         without_commit=_without_commit(group, lag) if watched.lag else (),
     )
+
+
+def _member_facts(group: GroupReport) -> tuple[MemberFacts, ...]:
+    """Return the members of a group, the leader first, then sorted by name."""
+    leader, assigned_by = group.members.leader, group.assignment.assigned_by
+    is_leader_known = leader is not None or group.membership.group_type != "classic"
+    facts = (
+        MemberFacts(
+            member,
+            member_library(group.group_id, member, leader, assigned_by),
+            leader is not None and leader.member_id == member.member_id if is_leader_known else None,
+        )
+        for member in group.members.each
+    )
+    return tuple(sorted(facts, key=lambda one: (not one.is_leader, one.member.name, one.member.member_id)))
 
 
 def _without_commit(group: GroupReport, committed: Container[TopicPartition]) -> tuple[tuple[str, str], ...]:

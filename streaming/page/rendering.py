@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from streaming.evaluation.incidents.story import headline
 from streaming.group.members import host_name
-from streaming.group.printable import in_ranges, printable
+from streaming.group.printable import printable
 from streaming.page.addresses import (
     GROUP_API,
     group_address,
@@ -177,7 +177,6 @@ def _environment() -> Environment:
         api_address=api_address,
         plain=plain,
         verdict=verdict_in_words,
-        in_ranges=in_ranges,
         parse_address=parse_address,
         moment=format_moment,
     )

@@ -19,9 +19,8 @@ from streaming.evaluation.conditions.condition_tracker import Condition
 from streaming.evaluation.facts import FairnessReport
 from streaming.evaluation.report import GroupReport
 from streaming.group.members import GroupMember
-from streaming.page.group import GroupDetail
+from streaming.page.group import GroupDetail, MemberFacts
 from streaming.page.last_rebalances import LastRebalances
-from streaming.page.members import MemberFacts
 from streaming.page.overview import OverviewEntry
 from streaming.page.watched import WatchedCluster
 from streaming.page.what_if import WhatIfAnswers

@@ -38,9 +38,9 @@ def group_dashboard_between(  # noqa: PLR0913, PLR0917 - the parts of an address
     return _dashboard(grafana_url, GROUP_UID, cluster, "group", group_id, f"from={from_ms - margin_ms}&to={end}")
 
 
-def topic_dashboard(grafana_url: str, cluster: str, topic: str, span: str = "") -> str | None:
+def topic_dashboard(grafana_url: str, cluster: str, topic: str) -> str | None:
     """Return the address of a topic's dashboard. Return None if the address of Grafana is not configured."""
-    return _dashboard(grafana_url, TOPIC_UID, cluster, "topic", topic, _until_now(span))
+    return _dashboard(grafana_url, TOPIC_UID, cluster, "topic", topic, _until_now())
 
 
 def _dashboard(grafana_url: str, uid: str, cluster: str, variable: str, name: str, time_range: str) -> str | None:  # noqa: PLR0913, PLR0917 - the parts of an address
@@ -49,7 +49,7 @@ def _dashboard(grafana_url: str, uid: str, cluster: str, variable: str, name: st
     return f"{grafana_url}/d/{uid}?var-cluster={_encode(cluster)}&var-{variable}={_encode(name)}&{time_range}"
 
 
-def _until_now(span: str) -> str:
+def _until_now(span: str = "") -> str:
     return f"from=now-{span if span in TIME_RANGES else TIME_RANGES[0]}&to=now"
 
 

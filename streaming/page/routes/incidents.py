@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from streaming.page.addresses import Address, argument, has_argument
+from streaming.page.addresses import Address, argument, optional_argument
 from streaming.page.api.as_json import monitor_json, monitors_json
 from streaming.page.finding.paging import page_of
 from streaming.page.incidents.as_json import incident_json, incidents_json
@@ -46,7 +46,7 @@ class IncidentPages:
 
     def _list(self, query: str) -> tuple[Sequence[WatchedCluster], IncidentListing, str | None]:
         clusters = [(one.watch(), one.incidents) for one in self._site.select_clusters(query)]
-        group_id = argument(query, "group") if has_argument(query, "group") else None
+        group_id = optional_argument(query, "group")
         return [watched for watched, _ in clusters], list_incidents(clusters, group_id), group_id
 
     def _list_page(self, query: str) -> Answer:

@@ -24,6 +24,7 @@ from itertools import pairwise
 from math import ceil
 from typing import Final
 
+from streaming.evaluation.phrases import counted
 from streaming.group.printable import printable
 from streaming.page.heat_map import LEVELS
 from streaming.page.rendering import whole
@@ -34,7 +35,6 @@ from streaming.page.timeline.words import (
     SILENCE,
     above_limit_text,
     condition_text,
-    counted,
     gap_text,
     gap_title,
     mark_title,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
-from streaming.evaluation.phrases import in_words
+from streaming.evaluation.phrases import counted, in_words
 from streaming.page.rendering import duration, utc_text
 from streaming.page.timeline.axes import moment, time_ticks
 from streaming.page.timeline.history import LagPoint, Mark, Span, Timeline
@@ -33,15 +33,6 @@ def before_text(window: Window) -> str:
     (' before 1970-01-01 01:00:00 UTC', '')
     """
     return "" if window.ends_now else f" before {utc_text(window.to_ms)}"
-
-
-def counted(count: int, noun: str) -> str:
-    """Return a number with its noun.
-
-    >>> counted(1, "rebalance"), counted(1_200, "rebalance")
-    ('1 rebalance', '1,200 rebalances')
-    """
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def causes(by_cause: Mapping[str, int]) -> str:

@@ -97,11 +97,28 @@ def test_head_is_get_without_the_body(server: MetricsServer, path: str) -> None:
 
 def test_unknown_methods_are_passed_to_the_pages(server: MetricsServer) -> None:
     assert ask(server, "BREW", "/pot")[1] == b"BREW /pot"
-    assert ask(server, "POST")[0].status == 405, "prometheus-client serves /metrics and refuses the method"
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "OPTIONS", "BREW"])
+def test_metrics_can_only_be_read(server: MetricsServer, method: str) -> None:
+    answer, body = ask(server, method)
+    assert (answer.status, body) == (405, b"405 Method Not Allowed\n")
+    assert answer.headers["Allow"] == "GET, HEAD"
+    assert answer.headers.get_all("Content-Length") == [str(len(body))]
+
+
+def test_without_pages_every_other_address_is_not_found() -> None:
+    server = MetricsServer("127.0.0.1", 0, one)
+    try:
+        answer, body = ask(server, path="/groups/x")
+    finally:
+        server.close()
+    assert (answer.status, body) == (404, b"404 Not Found\n")
+    assert answer.headers.get_all("Content-Length") == [str(len(body))]
 
 
 def test_only_the_path_metrics_is_a_scrape(server: MetricsServer) -> None:
-    """Without this check, prometheus-client returns a scrape for any path."""
+    """The scrape contains data of all groups, so no other address may return it."""
     assert b"one 1.0" not in ask(server, path="/metrics/")[1]
     assert b"one 1.0" not in ask(server, path="/")[1]
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import http.client
 import json
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -21,6 +23,7 @@ from hypothesis import strategies as st
 from assignors import AssignorFailedError, GroupAssignment, GroupSpec
 from streaming.evaluation.lag.lag import ClusterSample, LogEnds
 from streaming.group.printable import printable
+from streaming.http.port import MetricsServer
 from streaming.page.addresses import GROUP_API, group_address
 from streaming.page.application import Pages
 from streaming.page.clusters import ClusterView
@@ -196,8 +199,25 @@ def test_every_response_forbids_what_the_pages_do_not_need(pages: Pages) -> None
         assert policy.startswith("default-src 'none';")
         assert "unsafe" not in policy
         assert "script-src" not in policy, "the pages have no scripts"
-        assert headers["X-Content-Type-Options"] == "nosniff"
-        assert headers["Referrer-Policy"] == "no-referrer", "addresses contain names of groups"
+
+
+@pytest.mark.parametrize(
+    "address", ["/", "/groups/billing", "/groups/no-such", "/api/v1/groups", "/style.css", "/nowhere"]
+)
+def test_the_server_adds_the_other_security_headers_to_each_response(pages: Pages, address: str) -> None:
+    server = MetricsServer("127.0.0.1", 0, lambda _: [b""], pages)
+    try:
+        with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)) as connection:
+            connection.request("GET", address)
+            headers = connection.getresponse().headers
+    finally:
+        server.close()
+    assert len(headers) == len({name.lower() for name in headers}), "each header appears once"
+    assert headers["Content-Security-Policy"] == ask(pages, address).headers["Content-Security-Policy"]
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["Referrer-Policy"] == "no-referrer", "addresses contain names of groups"
+    assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
+    assert headers["Cache-Control"] == ("max-age=86400" if address == "/style.css" else "no-store")
 
 
 @pytest.mark.parametrize(
