@@ -1,11 +1,8 @@
 """Write PromQL queries as text. A `Scope` selects the series that a dashboard shows.
 
-The monitor's counters are totals over the lifetime of a group. The first rebalance with a cause creates the series of
-this cause. So the first sample of this series already counts one event. PromQL's `increase` ignores this event, but
-`Scope.increase` counts it. A series can also be new because the monitor begins to export the details of a group. In
-this case, the first sample counts old events. So `Scope.increase` counts a first sample only if the monitor already
-exported a different series before. For a group, this series is `EMPTY_TRANSITIONS`, which is exported with the other
-details of the group. For a monitor, it is `READY`.
+PromQL's `increase` ignores the event that the first sample of a counter counts. `Scope.increase` counts this event if
+the monitor already exported a different series before (DESIGN.md). For a group, this series is `EMPTY_TRANSITIONS`. For
+a monitor, it is `READY`.
 """
 
 from __future__ import annotations

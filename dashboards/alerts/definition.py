@@ -5,8 +5,7 @@ Rules:
 1. An alert has up to three levels. `critical` is only for harm, and wakes an engineer. `warning` waits for the next
    working day. `info` sends no notification.
 2. If the expressions of the warning level and of the critical level are true, both levels fire. Alertmanager then sends
-   only the critical alert (`inhibition.py`). Each level waits for `pending` before it fires. If only one level could
-   fire, the alert would end and wait again each time the severity changes.
+   only the critical alert (`inhibition.py`). Each level waits for `pending` before it fires. DESIGN.md has the reason.
 3. An alert about a group gets the labels `team` and `coordinator` of the group. If the setting `ignore_alerts` of a
    group is true, the group has no alerts (`expressions.ALERTING`).
 4. The setting `severity` of a group is the highest severity that the alerts of this group can have. The critical level

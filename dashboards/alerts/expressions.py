@@ -2,11 +2,9 @@
 
 Rules:
 
-1. Every expression removes the label `instance`. Otherwise, every alert would end and start again when the monitor
-   moves to a different machine.
+1. Every expression removes the label `instance`.
 2. Two monitors may watch one cluster. So an expression first computes a sum for each monitor (`instance`), and then the
-   maximum of these sums. A monitor exports values of groups only while it is ready, so the maximum is never an old
-   value.
+   maximum of these sums. DESIGN.md has the reasons for both rules.
 """
 
 from __future__ import annotations

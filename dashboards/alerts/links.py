@@ -3,10 +3,8 @@
 1. `page_url`: the page of the group or of the cluster. If the setting `page_url` is empty, the link starts with the
    address of the monitor that Prometheus scrapes.
 2. `incident_url`: the incident of the group, or the incidents of the cluster. The link starts with the same address as
-   `page_url`. The link contains only the group, and the monitor finds the incident of the group. If the alert contained
-   the id of the incident, the alert would start again when incidents merge. Alerts about the monitor itself have no
-   `incident_url`. Some alerts about groups have no incident, for example alerts about drift. For such an alert, the
-   page shows a link to the timeline of the group.
+   `page_url`. The link contains only the group, and the monitor finds the incident of the group (DESIGN.md has the
+   reason). Alerts about the monitor itself have no `incident_url`.
 3. `dashboard_url`: the dashboard in Grafana. If the setting `grafana_url` is empty, the alert has no `dashboard_url`.
 4. `runbook_url`: the section of the runbook. If the setting `runbook_url` is empty, the link opens the runbook panel in
    Grafana. If `grafana_url` is also empty, the link is the name of the runbook file.

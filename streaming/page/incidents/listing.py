@@ -2,9 +2,7 @@
 
 1. Open incidents come from the monitor state. All other incidents come from the table. After a restart, the monitor
    state contains no incidents until the cluster is ready. Until then, all incidents come from the table.
-2. `?group=` selects the incidents that have evidence about this group. If exactly one of these incidents is open, the
-   page `/incidents` redirects to this incident. Alerts link to `/incidents?group=`, because an alert does not know the
-   id of an incident.
+2. `?group=` selects the incidents that have evidence about this group.
 3. Open incidents come first, sorted by their number of groups, the largest number first. Open incidents with equally
    many groups are sorted by start time, the newest first. Ended incidents follow, the newest first.
 4. If the cluster is not ready, the monitor does not know whether an open incident is still open. For an open incident

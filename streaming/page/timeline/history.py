@@ -12,8 +12,7 @@
    Then the bar ends at the last measurement (rule 4).
 4. **Proof of measurements.** Each row of `group_lag` proves that the monitor measured the cluster at this time.
    `streaming/past/silence.py` computes the longest allowed period without a row. The picture marks a longer period as a
-   time without measurements. Rebalances, members and commit gaps come from records. After a restart, the monitor reads
-   the records that it missed. So these parts of the picture are complete.
+   time without measurements. Rebalances, members and commit gaps are complete (`silence.py`, rule 3).
 """
 
 from __future__ import annotations

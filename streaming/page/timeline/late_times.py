@@ -1,8 +1,5 @@
 """Finds the periods in which the lag of a group was above its limit `max_lag_seconds`, from the rows of `group_lag`.
 
-The lag axis of the picture shows records, and the limit is in seconds. So the picture cannot show the limit as a line,
-and shows these periods instead.
-
 1. Each row contains the age of the oldest record of a partition that the group has not committed. While the partition
    has a lag, this age grows by one second per second until the next row. So each row also shows at which time the lag
    exceeds the limit. The period above the limit ends at the next row of the partition.
