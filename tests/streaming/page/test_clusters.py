@@ -26,15 +26,15 @@ def page_scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
     return scene(tmp_path_factory.mktemp("tables"))
 
 
-def monitor_state_of(page_scene: Scene, *group_ids: str, ready: bool = True) -> MonitorState:
-    """Return the state of a cluster that has some groups of the scene and was read to its end."""
+def monitor_state_of(page_scene: Scene, *group_ids: str, ready: bool = True, was_ready: bool = True) -> MonitorState:
+    """Return the state of a cluster that has some groups of the scene. By default, it was read to its end."""
     view, monitor_state = page_scene.monitor_state.view(), MonitorState()
     monitor_state.put_batch([view.groups[group_id] for group_id in group_ids], [])
     assert view.sample is not None
     assert view.lag is not None
     of_groups = pc.is_in(view.lag.partitions["group_id"], pa.array(group_ids))
     monitor_state.put_sample(view.sample, LagEvaluation(view.lag.report, view.lag.partitions.filter(of_groups)))
-    monitor_state.put_health(ready=ready, was_ready=True)
+    monitor_state.put_health(ready=ready, was_ready=was_ready)
     return monitor_state
 
 
@@ -102,6 +102,15 @@ def test_an_unknown_group_may_be_in_a_cluster_that_is_not_read_yet(pages: Pages,
     )
     assert ask(all_read, f"{GROUP_API}no-such").status == "404 Not Found"
     assert ask(all_read, "/groups/no-such").status == "404 Not Found"
+
+
+@pytest.mark.parametrize("address", ["/groups/billing", f"{GROUP_API}billing", "/topics/orders", "/hosts/10.0.0.1"])
+def test_the_first_records_of_a_group_are_not_shown_as_its_state(page_scene: Scene, address: str) -> None:
+    """Rule 3: while the monitor reads the log, it knows an old generation of the group. That is not the present."""
+    reading = monitor_state_of(page_scene, "billing", ready=False, was_ready=False)
+    answer = ask(pages_of(reading, page_scene.tables), address)
+    assert "30 expected" not in answer.text
+    assert answer.status.startswith("503") or "Catching up" in Seen(answer.text).text
 
 
 @pytest.mark.parametrize("address", ["/", "/groups/billing", "/api/v1/groups", f"{GROUP_API}billing", "/-/ready"])
