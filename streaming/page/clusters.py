@@ -5,8 +5,9 @@
 2. If the monitor watches several clusters, `?cluster=` selects one cluster. Without `?cluster=`, the overview shows all
    clusters, and the page of a group shows the cluster that has this group.
 3. If several clusters have a group with the same id, the request must select one of these clusters. While a cluster is
-   catching up, the monitor does not know all its groups, and the state of a known group can be old. So the response is
-   "catching up" if the requested group is in no other cluster. The same is true for topics and client hosts.
+   catching up, the monitor does not know all its groups, and its state of a group can be old. So this cluster is not
+   searched. If no other cluster has the requested group, the response is "catching up" instead of "no such group". The
+   same is true for topics and client hosts.
 """
 
 from __future__ import annotations
@@ -85,15 +86,17 @@ def find_in_clusters(
     if a cluster does not have the name.
     """
     watched = [(one, one.watch()) for one in clusters]
-    details = [] if name is None else [(one, current, detail_of(current, name)) for one, current in watched]
-    found = [Found(one, current, detail) for one, current, detail in details if detail is not None]
-    selected = [current for _, current in watched]
-    with_name = [one.watched for one in found]
-    waiting = [one for one in with_name or selected if one.phase == CATCHING_UP]
-    if name is not None and waiting and len(waiting) >= len(with_name):
-        return Refusal(CATCHING_UP, waiting)
+    found = [
+        Found(one, current, detail)
+        for one, current in watched
+        if name is not None and current.phase != CATCHING_UP and (detail := detail_of(current, name)) is not None
+    ]
     if len(found) == 1:
         return found[0]
     if found:
-        return Refusal(SEVERAL, with_name)
+        return Refusal(SEVERAL, [one.watched for one in found])
+    selected = [current for _, current in watched]
+    waiting = [one for one in selected if one.phase == CATCHING_UP]
+    if waiting and name is not None:
+        return Refusal(CATCHING_UP, waiting)
     return Refusal(NONE if selected else NO_CLUSTER, selected)
