@@ -20,7 +20,7 @@ from streaming.events import ExternalFact, GroupEvent, GroupForgotten, GroupVani
 from streaming.events.compression import compressed_if_large, decompressed_if_large
 from streaming.group.advance import advance
 from streaming.group.codec import StateCodec
-from streaming.group.history import is_reread, should_report, was_reported
+from streaming.group.history import is_reportable, is_reread
 from streaming.group.snapshot import GroupSnapshot
 from streaming.group.topic_names import NO_TOPIC_NAMES, TopicNames, add_names, waits_for_names
 
@@ -137,13 +137,13 @@ def apply_batch(  # noqa: PLR0913 - everything that the update depends on, by na
     snapshot = _advance_all(known, ends)
     violations = state.violations if snapshot == state.snapshot else with_unowned(snapshot, state.violations)
     waiting = [_advance_all(pending, facts) for pending in state.pending]
-    if any(_makes_row(state.snapshot, fact, snapshot) for fact in facts):  # the driver may send a fact twice
+    if any(is_reportable(state.snapshot, fact, snapshot) for fact in facts):  # the driver may send a fact twice
         waiting.append(snapshot)
     for event in log_events:
         if _is_in_abandoned_partition(snapshot.position, event.position, home):
             continue
         before, snapshot = snapshot, advance(snapshot, event)
-        if _makes_row(before, event, snapshot):
+        if is_reportable(before, event, snapshot):
             snapshot = add_names(snapshot, names)
             waiting.append(snapshot)
             violations = with_unowned(snapshot, violations)
@@ -165,14 +165,6 @@ def apply_batch(  # noqa: PLR0913 - everything that the update depends on, by na
         violations=state.violations if snapshot == state.snapshot else rule_violations(snapshot, violations),
     )
     return GroupUpdate(new_state, history, final, rebalances=rebalances, alternatives=reported)
-
-
-def _makes_row(before: GroupSnapshot, event: GroupEvent, after: GroupSnapshot) -> bool:
-    """Return True if the table must contain a row for the snapshot `after`.
-
-    The result is also True if the monitor has already written the row with an earlier checkpoint.
-    """
-    return should_report(before, event, after) or was_reported(before, event, after)
 
 
 def _advance_all(snapshot: GroupSnapshot, events: Iterable[GroupEvent]) -> GroupSnapshot:

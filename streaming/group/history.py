@@ -32,20 +32,12 @@ from streaming.events import (
 from streaming.group.snapshot import GONE, GroupSnapshot
 
 
-def should_report(before: GroupSnapshot, event: GroupEvent, after: GroupSnapshot) -> bool:
-    """Return True if the snapshot after the event gets a row."""
-    return not is_reread(after) and _is_reportable(before, event, after)
+def is_reportable(before: GroupSnapshot, event: GroupEvent, after: GroupSnapshot) -> bool:
+    """Return True if the table must contain a row for the snapshot `after`.
 
-
-def was_reported(before: GroupSnapshot, event: GroupEvent, after: GroupSnapshot) -> bool:
-    """Return True if an earlier checkpoint already wrote the row of this snapshot.
-
-    The monitor does not write this row again, but compares the next row with it.
+    The result is also True if the monitor has already written the row with an earlier checkpoint (`is_reread`). The
+    monitor does not write such a row again, but compares the next row with it.
     """
-    return is_reread(after) and _is_reportable(before, event, after)
-
-
-def _is_reportable(before: GroupSnapshot, event: GroupEvent, after: GroupSnapshot) -> bool:
     if isinstance(event, GroupVanished):
         return after.state != before.state
     if after.position == before.position:

@@ -2,6 +2,8 @@
 
 Metrics, pages and the API show these values. The lag of a group is null if the lag of one of its partitions is unknown.
 All other values ignore the partitions whose value is unknown.
+
+Burrow shows each status worse than WARN as ERR. This monitor shows the name of the worst status.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import pyarrow.compute as pc
 
 from streaming.evaluation.lag.lag_seconds import AT_LEAST
 from streaming.evaluation.lag.rates import DELETED, RATES_SCHEMA, catch_up_seconds
-from streaming.evaluation.lag.status import STATUS_SCHEMA, group_statuses, status_names
+from streaming.evaluation.lag.status import status_names
 
 GROUP_LAGS_SCHEMA = pa.schema(
     [
@@ -44,7 +46,8 @@ GROUP_LAGS_SCHEMA = pa.schema(
 `lag` is null if it is unknown for one partition. Rules 9 and 10 of `rates.py` describe the rates and the time to catch
 up. The other values are null if they are unknown for every partition. `lag`: the sum of all partitions. `lag_unknown`:
 the reasons why a lag is unknown. `lag_seconds`: the largest known lag in seconds. `lag_seconds_is_bound`: True if
-`lag_seconds` is only a lower bound. `status`: the worst status of all partitions. `records_lost`: the sum of all known
+`lag_seconds` is only a lower bound. `status`: the worst known status of all partitions.
+`completeness`: the share of the partitions that have a full window and a known status (0-1). `records_lost`: the sum of all known
 values. `seconds_until_lost`: the shortest time until a partition loses more records. `last_commit_ms`: the time of the
 latest commit. `worst_topic` and `worst_partition`: the partition with the largest lag in seconds, null if no partition
 has a lag. `offsets_expire_ms` and `seconds_until_expiry`: the earliest time at which a committed offset expires
@@ -58,8 +61,10 @@ _ALL_KNOWN = pc.ScalarAggregateOptions(skip_nulls=False)
 def group_lags(rows: pa.Table) -> pa.Table:
     """Compute one row per group from the rows of `LagEvaluation.partitions` (GROUP_LAGS_SCHEMA)."""
     is_bound = pc.equal(rows["lag_seconds_kind"].cast(pa.string()), AT_LEAST)
+    is_full = pc.and_(pc.is_valid(rows["status"]), pc.greater_equal(rows["completeness"], 1.0))
     by_group = (
         rows.append_column("bound", pc.if_else(is_bound, rows["lag_seconds"], None))
+        .append_column("full", is_full.cast(pa.float64()))
         .append_column("blocked", pc.if_else(rows["is_blocked"], 1, None))
         .group_by("group_id")
     )
@@ -69,6 +74,8 @@ def group_lags(rows: pa.Table) -> pa.Table:
             ("lag", "max"),
             ("lag_seconds", "max"),
             ("bound", "max"),
+            ("status", "max"),
+            ("full", "mean"),
             ("blocked", "sum"),
             ("records_lost", "sum"),
             ("seconds_until_lost", "min"),
@@ -78,7 +85,6 @@ def group_lags(rows: pa.Table) -> pa.Table:
         ]
     ).sort_by("group_id")
     is_at_least = pc.fill_null(pc.equal(sums["bound_max"], sums["lag_seconds_max"]), fill_value=False)
-    status = group_statuses(rows["group_id"], rows.select(STATUS_SCHEMA.names)).sort_by("group_id")
     rates = _rates(rows, sums["group_id"])
     columns = {
         "group_id": sums["group_id"],
@@ -87,8 +93,8 @@ def group_lags(rows: pa.Table) -> pa.Table:
         "lag_unknown": _unknown_reasons(rows, sums["group_id"]),
         "lag_seconds": sums["lag_seconds_max"],
         "lag_seconds_is_bound": pc.if_else(pc.is_valid(sums["lag_seconds_max"]), is_at_least, None),
-        "status": status_names(status["status"]),
-        "completeness": status["completeness"],
+        "status": status_names(sums["status_max"]),
+        "completeness": sums["full_mean"],
         "blocked_partitions": sums["blocked_sum"],
         "records_lost": sums["records_lost_sum"],
         "seconds_until_lost": sums["seconds_until_lost_min"],

@@ -22,10 +22,8 @@ from streaming.evaluation.lag.retention.expiry import EXPIRY_SCHEMA, Starts, exp
 from streaming.evaluation.lag.retention.lost_records import RETENTION_SCHEMA, Losses, retention
 from streaming.evaluation.lag.retention.time_retention import RetentionMs, seconds_left
 from streaming.evaluation.lag.status import (
-    DEFAULT_RULES,
     RECENT_END_OFFSETS_MS,
     STATUS_SCHEMA,
-    StatusRules,
     Tails,
     status_names,
     statuses,
@@ -136,7 +134,7 @@ def evaluate_lag(  # noqa: PLR0913, PLR0917 - the inputs of one evaluation
     starts: SampledOffsets,
     windows: Windows | None,
     read_up_to_ms: pa.Array,
-    rules: StatusRules = DEFAULT_RULES,
+    allowed_lag: int = 0,
     retained: RetentionInputs = NO_RETENTION_INPUTS,
     consumed: Float64Array | None = None,
 ) -> LagEvaluation:
@@ -153,7 +151,7 @@ def evaluate_lag(  # noqa: PLR0913, PLR0917 - the inputs of one evaluation
     else:
         lowest = _lowest_recent(report, ends)
         lag = partitions["lag"].combine_chunks()
-        columns += statuses(windows, lag, read_up_to_ms, lowest, rules, _tails(report)).columns
+        columns += statuses(windows, lag, read_up_to_ms, lowest, allowed_lag, _tails(report)).columns
     left_by_time = seconds_left(partitions["topic"], seconds, retained.topics) if retained.topics else None
     columns += retention(report, starts, retained.earlier, left_by_time).columns
     columns += expiry(partitions, retained.expiry_starts, retained.offsets_retention_ms, report.sampled_at_ms).columns

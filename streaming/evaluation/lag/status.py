@@ -3,8 +3,6 @@
 The rules are Burrow's sliding-window rules. W is the window of commits. CL is the current lag. A is the allowed lag.
 The first rule that applies determines the status. The output contains the number of this rule:
 
-0. The filled share of W is less than `minimum_complete`: OK. W has too few commits for an evaluation. `completeness`
-   shows the filled share.
 1. CL <= A: OK. The group has read everything, so no other rule is needed.
 2. STOP, if two conditions are true. First, the time since the last commit is longer than the time from W's first commit
    to W's last commit. Second, all end offsets of the last RECENT_END_OFFSETS_MS are greater than the last committed
@@ -22,13 +20,13 @@ The first rule that applies determines the status. The output contains the numbe
    producers.
 7. OK: no other rule applies.
 8. Unknown: an open transaction begins at the next offset. Until the transaction ends, a read_committed consumer
-   receives no record from this offset on. No record shows whether the consumer uses read_committed. Only rules 0 and 1
-   come before rule 8.
+   receives no record from this offset on. No record shows whether the consumer uses read_committed. Only rule 1
+   comes before rule 8.
 9. Unknown: all unread offsets may be transaction markers or records of aborted transactions (`next_offsets.py`). For
    such a row, rule 9 replaces rules 2, 5 and 6.
 
 Intended differences from Burrow: If W has a single commit, Burrow immediately shows STOP. This monitor shows STOP only
-after more than `lone_commit_silence_ms` without a commit. STALL requires at least two commits. WARN requires at least
+after more than LONE_COMMIT_SILENCE_MS without a commit. STALL requires at least two commits. WARN requires at least
 two lags. The time since the last commit is counted only as far as the monitor has read the group's partition of
 `__consumer_offsets`. So a group does not get the status STOP if only the monitor is late. The status is null if there
 are no commits, or if the lag or the read time is unknown.
@@ -69,31 +67,11 @@ STATUS_SCHEMA = pa.schema([("status", pa.int8()), ("status_rule", pa.int8()), ("
 `status_rule` is 8 or 9.
 """
 
-GROUP_STATUS_SCHEMA = pa.schema(
-    [
-        ("group_id", pa.string()),
-        ("status", pa.int8()),
-        ("completeness", pa.float64()),
-        ("partitions", pa.int64()),
-        ("unknown_partitions", pa.int64()),
-    ]
-)
-"""`completeness` is the share of the group's partitions that have a full window and a known status (0-1)."""
-
 RECENT_END_OFFSETS_MS = 100_000
 """Maximum age of the end offsets that rule 2 uses: 100 s. Burrow stores 10 end offsets and requests them every 10 s."""
 
-
-@dataclass(frozen=True, slots=True)
-class StatusRules:
-    """The thresholds of the rules, from the settings."""
-
-    allowed_lag: int = 0
-    minimum_complete: float = 0.0
-    lone_commit_silence_ms: int = 300_000
-
-
-DEFAULT_RULES = StatusRules()
+LONE_COMMIT_SILENCE_MS = 300_000
+"""Rule 2 applies to a window with a single commit after more than this time without a commit: 5 minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +85,9 @@ class Tails:
 _WARN_RULE = 6
 _LATE_RULES = (2, 5, _WARN_RULE)
 _BY_RULE = np.array(
-    [Status.OK, Status.OK, Status.STOP, Status.REWIND, Status.OK, Status.STALL, Status.WARN, Status.OK], dtype=np.int8
+    [Status.OK, Status.STOP, Status.REWIND, Status.OK, Status.STALL, Status.WARN, Status.OK], dtype=np.int8
 )
+"""The statuses of rules 1 to 7."""
 BLOCKED_RULE, MARKERS_RULE = 8, 9
 
 
@@ -117,7 +96,7 @@ def statuses(  # noqa: PLR0913, PLR0917 - the inputs of one evaluation
     lag: pa.Array,
     read_up_to_ms: pa.Array,
     lowest_recent_end_offset: pa.Array,
-    rules: StatusRules = DEFAULT_RULES,
+    allowed_lag: int = 0,
     tails: Tails | None = None,
 ) -> pa.Table:
     """Evaluate all windows at once. Returns one row per window (STATUS_SCHEMA). An unknown value is null.
@@ -139,16 +118,15 @@ def statuses(  # noqa: PLR0913, PLR0917 - the inputs of one evaluation
     completeness = commits / windows.is_entry.shape[1]
     reached_end = _reached(windows, *_numbers(lowest_recent_end_offset))
     applies = [
-        completeness < rules.minimum_complete,
-        current_lag <= rules.allowed_lag,
-        _is_silent(windows, now_ms, rules.lone_commit_silence_ms) & ~reached_end,
+        current_lag <= allowed_lag,
+        _is_silent(windows, now_ms) & ~reached_end,
         _is_rewound(windows),
-        (windows.has_lag & (windows.lag <= rules.allowed_lag)).any(axis=1),
+        (windows.has_lag & (windows.lag <= allowed_lag)).any(axis=1),
         (commits >= 2) & ~_moves(windows),
         _never_catches_up(windows),
     ]
-    rule = np.select(applies, range(len(applies)), default=len(applies)).astype(np.int8)
-    status = _BY_RULE[rule]
+    rule = np.select(applies, range(1, 7), default=7).astype(np.int8)
+    status = _BY_RULE[rule - 1]
     if tails is not None:
         rule[tails.is_blocked & (rule > 1)] = BLOCKED_RULE
         rule[tails.maybe_only_markers & np.isin(rule, _LATE_RULES)] = MARKERS_RULE
@@ -156,29 +134,6 @@ def statuses(  # noqa: PLR0913, PLR0917 - the inputs of one evaluation
     without_status = is_unknown | (rule >= BLOCKED_RULE)
     arrays = [pa.array(status, mask=without_status), pa.array(rule, mask=is_unknown), pa.array(completeness)]
     return pa.table(arrays, schema=STATUS_SCHEMA)
-
-
-def group_statuses(group_ids: pa.Array, partitions: pa.Table) -> pa.Table:
-    """Return the worst status of each group's partitions (GROUP_STATUS_SCHEMA). `partitions` has STATUS_SCHEMA.
-
-    Partitions with an unknown status do not change the worst status, but they reduce the completeness. The worst status
-    is null if the status of every partition is unknown. Burrow shows each status worse than WARN as ERR. This monitor
-    shows the name of the worst status.
-
-    >>> evaluated = pa.table([[1, 4, None], [7, 2, None], [1.0, 0.5, 1.0]], schema=STATUS_SCHEMA)
-    >>> group_statuses(pa.array(["g", "g", "g"]), evaluated).to_pylist()
-    [{'group_id': 'g', 'status': 4, 'completeness': 0.3333333333333333, 'partitions': 3, 'unknown_partitions': 1}]
-    """
-    is_unknown = pc.is_null(partitions["status"])
-    is_full = pc.and_(pc.invert(is_unknown), pc.greater_equal(partitions["completeness"], 1.0))
-    columns = {"group_id": group_ids, "status": partitions["status"], "full": is_full, "unknown": is_unknown}
-    worst = (
-        pa.table({**columns, "full": is_full.cast(pa.float64()), "unknown": is_unknown.cast(pa.int64())})
-        .group_by("group_id")
-        .aggregate([("status", "max"), ("full", "mean"), ([], "count_all"), ("unknown", "sum")])
-    )
-    columns_in_order = ["group_id", "status_max", "full_mean", "count_all", "unknown_sum"]
-    return worst.select(columns_in_order).rename_columns(GROUP_STATUS_SCHEMA.names).cast(GROUP_STATUS_SCHEMA)
 
 
 def status_names(statuses: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -221,14 +176,14 @@ def _reached(windows: Windows, end_offset: Int64Array, is_known: BoolArray) -> B
     return reached
 
 
-def _is_silent(windows: Windows, now_ms: Int64Array, lone_commit_silence_ms: int) -> BoolArray:
+def _is_silent(windows: Windows, now_ms: Int64Array) -> BoolArray:
     """Evaluate the first condition of rule 2.
 
     If timestamps decrease, the time between commits is 0 instead of a negative number.
     """
     last_ms = _newest(windows, windows.timestamp_ms)
     span_ms = np.maximum(last_ms - _oldest(windows, windows.timestamp_ms), 0)
-    span_ms = np.where(windows.is_entry.sum(axis=1) == 1, lone_commit_silence_ms, span_ms)
+    span_ms = np.where(windows.is_entry.sum(axis=1) == 1, LONE_COMMIT_SILENCE_MS, span_ms)
     is_silent: BoolArray = now_ms - last_ms > span_ms
     return is_silent
 

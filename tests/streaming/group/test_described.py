@@ -6,7 +6,7 @@ import pytest
 
 from streaming.events import GroupTombstoned, Position, decode_event, encode_event
 from streaming.group.advance import advance
-from streaming.group.history import should_report
+from streaming.group.history import is_reportable
 from streaming.group.listing import DescribedGroup
 from streaming.group.not_known import not_known
 from streaming.group.snapshot import GroupSnapshot, GroupTotals, Resume
@@ -135,7 +135,7 @@ def test_moves_to_a_target_do_not_give_a_row_per_poll():
         event = answered(number, group)
         second = advance(first, event)
         assert second.position == event.position
-        reported.append(should_report(first, event, second))
+        reported.append(is_reportable(first, event, second))
         first = second
     assert reported == [True, False, True]
 

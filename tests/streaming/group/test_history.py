@@ -8,7 +8,7 @@ import pytest
 
 from streaming.events import SHARE, STREAMS, CurrentWritten, GroupEvent, GroupVanished, TopicMetadata, TopicsSampled
 from streaming.group.advance import advance
-from streaming.group.history import awaits_names, should_report
+from streaming.group.history import awaits_names, is_reportable, is_reread
 from streaming.group.snapshot import GONE, STABLE, GroupSnapshot, GroupTotals, Resume
 from tests.streaming.groups import (
     SECOND_MS,
@@ -32,7 +32,7 @@ def reported_states(events: Sequence[GroupEvent], snapshot: GroupSnapshot | None
     snapshot, found = snapshot or GroupSnapshot("g"), []
     for event in events:
         before, snapshot = snapshot, advance(snapshot, event)
-        if should_report(before, event, snapshot):
+        if is_reportable(before, event, snapshot) and not is_reread(snapshot):
             assert snapshot.position is not None
             found.append((snapshot.position.offsets_topic_offset, snapshot.state))
     return found
@@ -126,7 +126,7 @@ def test_rows_wait_as_long_as_a_sample_can_still_have_the_names(
 def test_tombstones_are_reported_with_the_records_after_them() -> None:
     before = advanced(formed(0))
     deletion = CurrentWritten(at(5), "consumer", "m", None)
-    assert not should_report(before, deletion, advance(before, deletion))
+    assert not is_reportable(before, deletion, advance(before, deletion))
 
 
 def test_a_member_that_does_not_revoke_is_shown_with_the_member_that_waits() -> None:

@@ -36,7 +36,7 @@ from streaming.evaluation.lag.next_offsets import (
 from streaming.evaluation.lag.rates import CommitPoints, Float64Array, known_produce_rates
 from streaming.evaluation.lag.retention.expiry import Starts, expiry_starts
 from streaming.evaluation.lag.retention.lost_records import LOG_START_POINTS, Loss, Losses, LossKey, losses
-from streaming.evaluation.lag.status import StatusRules, is_suspect
+from streaming.evaluation.lag.status import is_suspect
 from streaming.evaluation.lag.stored.sampled_offsets import SampledOffsets
 from streaming.evaluation.lag.topic_loads import topic_loads
 from streaming.evaluation.lag.unsubscribed import ReadTopics, is_unsubscribed, read_topics
@@ -179,10 +179,12 @@ class LagWatch:
         times_ms = {number: read.read_up_to_ms for number, read in before.read_up_to.items()}
         polled_at_ms = times_ms.get(POLLED_PARTITION)
         read_up_to_ms = read_up_to_of_groups(report.partitions["group_id"], times_ms, sample, polled_at_ms)
-        rules = StatusRules(allowed_lag=self._limits.allowed_lag)
         consumed = self._consume_rates(view, sample.sampled_at_ms, read_up_to_ms.fill_null(-1).to_numpy())
         retained = self._retention_inputs(report, before)
-        evaluated = evaluate_lag(report, self._ends, self._starts, windows, read_up_to_ms, rules, retained, consumed)
+        allowed_lag = self._limits.allowed_lag
+        evaluated = evaluate_lag(
+            report, self._ends, self._starts, windows, read_up_to_ms, allowed_lag, retained, consumed
+        )
         self._losses = losses(evaluated.partitions, self._losses)
         self._suspects = view.rows[is_suspect(evaluated.partitions)]
         return replace(evaluated, topic_loads=topic_loads(self._ends, sample))

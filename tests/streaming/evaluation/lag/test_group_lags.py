@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 import pytest
 
 from assignors.coordinator import coordinator_partition
+from streaming.evaluation.lag.group_lags import GROUP_LAGS_SCHEMA, group_lags
 from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, LogEnds, lag_report
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation, evaluate_lag
 from streaming.evaluation.lag.lag_seconds import END_OFFSET_POINTS
 from streaming.evaluation.lag.retention.lost_records import LOG_START_POINTS
+from streaming.evaluation.lag.status import STATUS_SCHEMA, Status
 from streaming.evaluation.lag.stored.sampled_offsets import SampledOffsets
 
+OK, WARN, STOP, STALL, REWIND = Status.OK, Status.WARN, Status.STOP, Status.STALL, Status.REWIND
 Commits = Mapping[tuple[str, str, int], int]
 
 
@@ -67,3 +70,38 @@ def test_a_name_that_no_table_can_store_has_no_rows() -> None:
     """A request to the page can contain a lone surrogate."""
     found = evaluated({("g", "orders", 0): 2}, ClusterSample(1_000, end_offsets={("orders", 0): 10}))
     assert ([row["lag"] for row in found.rows_of("g")], found.rows_of("\ud800")) == ([8], ())
+
+
+def with_statuses(rows: Sequence[tuple[str, Status | None, float]]) -> pa.Table:
+    """Return partitions with these groups, statuses and filled shares of the window."""
+    names = [(group_id, "orders", partition) for partition, (group_id, _, _) in enumerate(rows)]
+    partitions = evaluated(dict.fromkeys(names, 2), ClusterSample(1_000)).partitions
+    known = {"status": [status for _, status, _ in rows], "completeness": [share for *_, share in rows]}
+    for name, values in known.items():
+        column = pa.array(values, STATUS_SCHEMA.field(name).type)
+        partitions = partitions.set_column(partitions.schema.get_field_index(name), name, column)
+    return partitions
+
+
+@pytest.mark.parametrize(
+    ("rows", "status", "completeness", "why"),
+    [
+        ([("g", OK, 1.0), ("g", WARN, 1.0)], WARN, 1.0, "the worst of the partitions"),
+        ([("g", STOP, 1.0), ("g", STALL, 1.0), ("g", WARN, 1.0)], STALL, 1.0, "OK < WARN < STOP < STALL < REWIND"),
+        ([("g", STALL, 1.0), ("g", REWIND, 1.0)], REWIND, 1.0, "REWIND is the worst"),
+        ([("g", OK, 1.0), ("g", OK, 0.9)], OK, 0.5, "an incomplete window counts as half"),
+        ([("g", OK, 1.0), ("g", None, 1.0)], OK, 0.5, "an unknown partition counts only in the completeness"),
+        ([("g", None, 1.0), ("g", None, 0.0)], None, 0.0, "a group without a known status is not OK"),
+        ([("g", OK, 1.0), ("other", STOP, 1.0)], OK, 1.0, "the status of another group does not count"),
+    ],
+)
+def test_a_group_has_the_status_of_its_worst_partition(
+    rows: list[tuple[str, Status | None, float]], status: Status | None, completeness: float, why: str
+) -> None:
+    (group,) = [row for row in group_lags(with_statuses(rows)).to_pylist() if row["group_id"] == "g"]
+    assert (group["status"], group["completeness"]) == (status and status.name, completeness), why
+
+
+def test_without_partitions_there_are_no_groups() -> None:
+    found = group_lags(with_statuses([("g", OK, 1.0)]).slice(0, 0))
+    assert (found.num_rows, found.schema) == (0, GROUP_LAGS_SCHEMA)

@@ -19,7 +19,7 @@ from streaming.evaluation.lag.lag_evaluation import (
 )
 from streaming.evaluation.lag.lag_seconds import END_OFFSET_POINTS
 from streaming.evaluation.lag.retention.lost_records import LOG_START_POINTS, Losses, losses
-from streaming.evaluation.lag.status import DEFAULT_RULES, Status, StatusRules
+from streaming.evaluation.lag.status import Status
 from streaming.evaluation.lag.stored.commit_windows import CommitWindows
 from streaming.evaluation.lag.stored.sampled_offsets import SampledOffsets
 
@@ -30,7 +30,7 @@ def evaluated(
     commits: Sequence[tuple[str, int, Sequence[int]]],
     ends: Sequence[int],
     log_start: int = 0,
-    rules: StatusRules = DEFAULT_RULES,
+    allowed_lag: int = 0,
 ) -> LagEvaluation:
     """Evaluate groups on `orders`, given as (group, partition, one committed offset per second).
 
@@ -63,7 +63,7 @@ def evaluated(
     newest = np.array([len(offsets) - 1 for *_, offsets in rows])
     view = windows.as_of(np.arange(len(rows)), newest)
     read_up_to = pa.array([last * SECOND_MS] * len(rows))
-    return evaluate_lag(lag_report(table, sample), sampled_ends, starts, view, read_up_to, rules)
+    return evaluate_lag(lag_report(table, sample), sampled_ends, starts, view, read_up_to, allowed_lag)
 
 
 GROWING = [0, 10, 20, 30, 40, 50]
@@ -110,7 +110,7 @@ def test_an_allowed_lag_counts_as_none_for_the_status() -> None:
     stuck = [("g", 0, [20, 20, 20, 20, 20, 20])]
     (marker,) = evaluated(stuck, [21] * 6).partitions.to_pylist()
     assert Status(marker["status"]) is Status.STALL
-    (allowed,) = evaluated(stuck, [21] * 6, rules=StatusRules(allowed_lag=1)).partitions.to_pylist()
+    (allowed,) = evaluated(stuck, [21] * 6, allowed_lag=1).partitions.to_pylist()
     assert (Status(allowed["status"]), allowed["status_rule"], allowed["lag"]) == (Status.OK, 1, 1), (
         "the allowed lag is still shown"
     )

@@ -12,14 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streaming.evaluation.lag.status import (
-    GROUP_STATUS_SCHEMA,
-    STATUS_SCHEMA,
-    Status,
-    StatusRules,
-    group_statuses,
-    statuses,
-)
+from streaming.evaluation.lag.status import LONE_COMMIT_SILENCE_MS, STATUS_SCHEMA, Status, statuses
 from streaming.evaluation.lag.stored.commit_windows import Windows
 
 OK, WARN, STOP, STALL, REWIND = Status.OK, Status.WARN, Status.STOP, Status.STALL, Status.REWIND
@@ -35,7 +28,7 @@ class Case:
     lag: int | None
     read_up_to_ms: int | None
     recent_end_offsets: Sequence[int] = ()
-    rules: StatusRules = StatusRules()  # noqa: RUF009 - frozen
+    allowed_lag: int = 0
     length: int = 0
 
     @property
@@ -56,13 +49,13 @@ def windows_of(cases: Sequence[Case], length: int) -> Windows:
 
 
 def evaluated(cases: Sequence[Case], length: int | None = None) -> list[dict[str, Any]]:
-    """Evaluate several cases with the same rules in one call."""
+    """Evaluate several cases with the same allowed lag in one call."""
     table = statuses(
         windows_of(cases, length or max(case.length or len(case.entries) for case in cases)),
         pa.array([case.lag for case in cases], pa.int64()),
         pa.array([case.read_up_to_ms for case in cases], pa.int64()),
         pa.array([case.lowest_recent_end_offset for case in cases], pa.int64()),
-        cases[0].rules,
+        cases[0].allowed_lag,
     )
     assert table.schema == STATUS_SCHEMA
     rows: list[dict[str, Any]] = table.to_pylist()
@@ -147,18 +140,18 @@ GOLDEN = [
     ),
     (Case(TAKES_HALVES, 200, 600_000, [5_700]), OK, 4, "11: entries without a lag change nothing"),
     (
-        Case([(1_000, 100_000, 2), (2_000, 200_000, 1), (2_000, 300_000, 1)], 1, 550_000, [2_001], StatusRules(1)),
+        Case([(1_000, 100_000, 2), (2_000, 200_000, 1), (2_000, 300_000, 1)], 1, 550_000, [2_001], 1),
         OK,
         1,
         "12: silent, but the lag is allowed",
     ),
     (
-        Case(STANDING, 300, 600_000, [1_300], StatusRules(99)),
+        Case(STANDING, 300, 600_000, [1_300], 99),
         STALL,
         5,
         "13: the lag is more than allowed, and the offset does not move",
     ),
-    (Case(FALLEN_AND_BACK, 300, 600_000, [4_300], StatusRules(99)), OK, 7, "14: as case 7, with an allowed lag"),
+    (Case(FALLEN_AND_BACK, 300, 600_000, [4_300], 99), OK, 7, "14: as case 7, with an allowed lag"),
     (
         Case(every_100_s([1_000, 2_000, 3_000, 2_000, 2_500], [100, 150, 200, 1_250, 300]), 300, 600_000, [4_300]),
         REWIND,
@@ -176,7 +169,6 @@ def test_the_cases_of_burrow(case: Case, status: Status, rule: int, why: str) ->
 
 RESET = every_100_s([4_000, 5_000, 0, 500, 1_000], [0, 0, 5_200, 4_900, 4_500])
 ORDER = [
-    (Case(FIRST_AT_END, 200, 1_000_000, [5_200], StatusRules(minimum_complete=0.6), 10), OK, 0, "0 < 2"),
     (Case(ALWAYS_BEHIND, 0, 10_000_000, [5_250]), OK, 1, "1 before 2: silence without lag is not STOP"),
     (Case(RESET, 0, 600_000, [1_000]), OK, 1, "1 before 3: the offset went back, and so did the end offset"),
     (Case(every_100_s([1_000] * 3, [5, 5, 5]), 0, 310_000, [1_000]), OK, 1, "1 before 5"),
@@ -266,7 +258,6 @@ EACH = [
     (Case(ALWAYS_BEHIND, 250, None, [5_250]), None, None, "the read time of the group's partition is unknown"),
     (Case([], 250, 600_000, [5_250], length=5), None, None, "no commits"),
     (Case(FIRST_AT_END, 200, 1_000_000, []), STOP, 2, "no recent end offset: STOP cannot be excluded"),
-    (Case(ALWAYS_BEHIND, 250, 1_000_000, [5_250], StatusRules(minimum_complete=0.5), 10), STOP, 2, "half is enough"),
 ]
 
 
@@ -282,24 +273,22 @@ def test_completeness_is_the_filled_share_of_the_window(entries: int, length: in
     assert evaluated([case])[0]["completeness"] == completeness
 
 
-def status_by_the_rules(case: Case, length: int) -> tuple[Status | None, int | None]:  # noqa: PLR0911 - a rule a line
+def status_by_the_rules(case: Case) -> tuple[Status | None, int | None]:  # noqa: PLR0911 - a rule a line
     """Return the status by the rules of status.py, for one partition."""
-    rules, offsets = case.rules, [offset for offset, _, _ in case.entries]
+    offsets = [offset for offset, _, _ in case.entries]
     if case.lag is None or case.read_up_to_ms is None or not case.entries:
         return None, None
     lags = [lag for _, _, lag in case.entries if lag is not None]
     first_ms, last_ms = case.entries[0][1], case.entries[-1][1]
-    span_ms = max(0, last_ms - first_ms) if len(offsets) > 1 else rules.lone_commit_silence_ms
-    if len(offsets) / length < rules.minimum_complete:
-        return OK, 0
-    if case.lag <= rules.allowed_lag:
+    span_ms = max(0, last_ms - first_ms) if len(offsets) > 1 else LONE_COMMIT_SILENCE_MS
+    if case.lag <= case.allowed_lag:
         return OK, 1
     if case.read_up_to_ms - last_ms > span_ms and not any(end <= offsets[-1] for end in case.recent_end_offsets):
         return STOP, 2
     falls = [at for at in range(1, len(offsets)) if offsets[at] < offsets[at - 1]]
     if falls and max(offsets[falls[0] :]) < offsets[falls[0] - 1]:
         return REWIND, 3
-    if any(lag <= rules.allowed_lag for lag in lags):
+    if any(lag <= case.allowed_lag for lag in lags):
         return OK, 4
     if len(offsets) > 1 and len(set(offsets)) == 1:
         return STALL, 5
@@ -309,73 +298,30 @@ def status_by_the_rules(case: Case, length: int) -> tuple[Status | None, int | N
 
 
 @st.composite
-def cases(draw: Callable[..., Any], rules: StatusRules, length: int) -> Case:
+def cases(draw: Callable[..., Any], allowed_lag: int, length: int) -> Case:
     """Draw commits that are close enough together to reach every rule."""
     entry = st.tuples(st.integers(0, 4), st.integers(0, 9), st.none() | st.integers(0, 4))
     drawn = draw(st.lists(entry, max_size=length))
     return Case(
         drawn,
         draw(st.none() | st.integers(0, 4)),
-        draw(st.none() | st.integers(0, 25)),
+        draw(st.none() | st.integers(0, 25) | st.integers(-5, 15).map(lambda ms: LONE_COMMIT_SILENCE_MS + ms)),
         draw(st.lists(st.integers(0, 6), max_size=3)),
-        rules,
+        allowed_lag,
     )
 
 
 @given(st.data(), st.integers(2, 6))
 def test_evaluating_in_bulk_equals_evaluating_each_partition_alone(data: st.DataObject, length: int) -> None:
     """The bulk evaluation works on columns of 100,000 partitions. The reference has one statement per rule."""
-    rules = StatusRules(
-        data.draw(st.integers(0, 2)), data.draw(st.sampled_from([0.0, 0.5, 1.0])), data.draw(st.integers(0, 9))
-    )
-    drawn = data.draw(st.lists(cases(rules, length), min_size=1, max_size=12))
+    allowed_lag = data.draw(st.integers(0, 2))
+    drawn = data.draw(st.lists(cases(allowed_lag, length), min_size=1, max_size=12))
     found = [(row["status"], row["status_rule"]) for row in evaluated(drawn, length)]
-    assert found == [status_by_the_rules(case, length) for case in drawn]
+    assert found == [status_by_the_rules(case) for case in drawn]
 
 
 def test_a_case_gets_the_same_status_among_other_cases() -> None:
     """Rows are independent, and shorter windows are not complete."""
-    plain = [case for case, *_ in GOLDEN if case.rules == StatusRules()]
+    plain = [case for case, *_ in GOLDEN if not case.allowed_lag]
     found = [(row["status"], row["status_rule"]) for row in evaluated(plain)]
-    assert found == [(status, rule) for case, status, rule, _ in GOLDEN if case.rules == StatusRules()]
-
-
-def partition_rows(rows: Sequence[tuple[str, Status | None, float]]) -> tuple[pa.Array, pa.Table]:
-    """Return group ids and statuses as columns."""
-    columns = [[status for _, status, _ in rows], [None] * len(rows), [share for *_, share in rows]]
-    return pa.array([group for group, *_ in rows], pa.string()), pa.table(
-        [pa.array(column, field.type) for column, field in zip(columns, STATUS_SCHEMA, strict=True)],
-        schema=STATUS_SCHEMA,
-    )
-
-
-@pytest.mark.parametrize(
-    ("rows", "status", "completeness", "unknown", "why"),
-    [
-        ([("g", OK, 1.0), ("g", WARN, 1.0)], WARN, 1.0, 0, "the worst of the partitions"),
-        ([("g", STOP, 1.0), ("g", STALL, 1.0), ("g", WARN, 1.0)], STALL, 1.0, 0, "OK < WARN < STOP < STALL < REWIND"),
-        ([("g", STALL, 1.0), ("g", REWIND, 1.0)], REWIND, 1.0, 0, "REWIND is the worst"),
-        ([("g", OK, 1.0), ("g", OK, 0.9)], OK, 0.5, 0, "an incomplete window counts as half"),
-        ([("g", OK, 1.0), ("g", None, 1.0)], OK, 0.5, 1, "an unknown partition counts only in the completeness"),
-        ([("g", None, 1.0), ("g", None, 0.0)], None, 0.0, 2, "a group without a known status is not OK"),
-        ([("g", OK, 1.0), ("other", STOP, 1.0)], OK, 1.0, 0, "the status of another group does not count"),
-    ],
-)
-def test_a_group_has_the_status_of_its_worst_partition(
-    rows: list[tuple[str, Status | None, float]], status: Status | None, completeness: float, unknown: int, why: str
-) -> None:
-    table = group_statuses(*partition_rows(rows))
-    assert table.schema == GROUP_STATUS_SCHEMA
-    (group,) = [row for row in table.to_pylist() if row["group_id"] == "g"]
-    partitions = sum(group_id == "g" for group_id, *_ in rows)
-    assert group == {
-        "group_id": "g",
-        "status": status,
-        "completeness": completeness,
-        "partitions": partitions,
-        "unknown_partitions": unknown,
-    }, why
-
-
-def test_without_partitions_there_are_no_groups() -> None:
-    assert group_statuses(*partition_rows([])).num_rows == 0
+    assert found == [(status, rule) for case, status, rule, _ in GOLDEN if not case.allowed_lag]
