@@ -148,15 +148,13 @@ def decode_partition_event(encoded: bytes) -> PartitionEvent:
     return _EVENT_DECODER.decode(encoded)
 
 
-def merge_partition(snapshot: PartitionSnapshot, event: PartitionEvent) -> PartitionSnapshot:
-    """Return the snapshot after the event. If the batch was applied before, return the same snapshot."""
-    return advance_partition(snapshot, event)[0]
-
-
 def advance_partition(
     snapshot: PartitionSnapshot, event: PartitionEvent, stuck_after_seconds: int = STUCK_AFTER_SECONDS
 ) -> tuple[PartitionSnapshot, GapsClosed | None]:
-    """Return the snapshot after the event, and the commit gaps that the event closed."""
+    """Return the snapshot after the event, and the commit gaps that the event closed.
+
+    If the batch was applied before, return the same snapshot.
+    """
     if isinstance(event, CommitsVanished):
         return msgspec.structs.replace(snapshot, commits=_without_vanished(snapshot.commits, event)), None
     if isinstance(event, GapsClosed) or event.first_offset <= snapshot.last_offset:
@@ -172,7 +170,7 @@ def without_gaps(event: PartitionEvent) -> PartitionEvent:
 
 
 def _without_vanished(known: bytes, vanished: CommitsVanished) -> bytes:
-    commits = commits_table(known)
+    commits = table_of(known, LIVE_SCHEMA)
     gone = dict(zip(vanished.keys, vanished.kafka_offsets, strict=True))
     rows = zip(commits["key"].to_pylist(), commits["offsets_topic_offset"].to_pylist(), strict=True)
     stays = [gone.get(key) != offsets_topic_offset for key, offsets_topic_offset in rows]
@@ -188,7 +186,7 @@ def _merge_batch(
     skipped += Counter({summary.reason: summary.records for summary in batch.failure_summaries})
     skipped += Counter({FOREIGN_PARTITION: batch.foreign_records})
     runs = table_of(batch.runs, RUN_SCHEMA)
-    known = live_table(snapshot.commits if batch.commits or batch.boundaries else b"")
+    known = table_of(snapshot.commits if batch.commits or batch.boundaries else b"", LIVE_SCHEMA)
     inputs = GapInputs(
         batch.offsets_topic_partition, batch.boundaries, batch.membership_changes, runs, batch.clock, missing_before
     )
@@ -224,8 +222,8 @@ def _add_counts(totals: dict[str, int], increments: dict[str, int]) -> dict[str,
 
 
 def _live_after(known: pa.Table, batch: PartitionBatch, runs: pa.Table, merged: MergedGaps) -> bytes:
-    early = select_runs(runs, is_before_any=True)
-    return commits_bytes(update_live_commits(known, commits_table(batch.commits), early, merged.partition_commits))
+    newer, early = table_of(batch.commits, COMMIT_SCHEMA), select_runs(runs, is_before_any=True)
+    return commits_bytes(update_live_commits(known, newer, early, merged.partition_commits))
 
 
 def commits_bytes(commits: pa.Table) -> bytes:
@@ -240,19 +238,10 @@ def commits_bytes(commits: pa.Table) -> bytes:
     return encoded
 
 
-def commits_table(encoded: bytes) -> pa.Table:
-    """Decode commits that `commits_bytes` encoded.
-
-    Commits from a partition's state also have the columns of LIVE_SCHEMA.
-    """
-    return table_of(encoded, COMMIT_SCHEMA)
-
-
-def live_table(encoded: bytes) -> pa.Table:
-    """Decode the live commits of a partition's state."""
-    return table_of(encoded, LIVE_SCHEMA)
-
-
 def table_of(encoded: bytes, schema: pa.Schema) -> pa.Table:
-    """Decode a table that `commits_bytes` encoded. For empty bytes, return a table with `schema` and no rows."""
+    """Decode a table that `commits_bytes` encoded. For empty bytes, return a table with `schema` and no rows.
+
+    The commits of a batch have COMMIT_SCHEMA. The live commits of a partition's state have LIVE_SCHEMA, which contains
+    the same columns and more.
+    """
     return pa.ipc.open_stream(encoded).read_all() if encoded else schema.empty_table()

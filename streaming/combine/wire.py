@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 Int64Array = npt.NDArray[np.int64]
+Float64Array = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 ByteArray = npt.NDArray[np.uint8]
 

@@ -99,7 +99,7 @@ def compute_alternatives(
     ):
         return None
     inputs = assignment_inputs(snapshot)
-    owners = {at: member_ids[0] for at, member_ids in inputs.owners.items()}
+    owners = inputs.first_owners
     changes = USUAL_CHANGES if len(owners) <= MOST_PARTITIONS_CHANGED else USUAL_CHANGES[:1]
     possible = [change for change in changes if len(inputs.spec.members) + change.members > 0]
     results = [what_if(inputs.spec, owners, strategies, change) for change in possible]

@@ -17,6 +17,8 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import NamedTuple
 
+import msgspec
+
 from streaming.combine.gaps import GapTotals
 from streaming.evaluation.assignment.common_rules import RuleViolations
 from streaming.evaluation.assignment.drift import REBALANCING, UNKNOWN, StrategyDrift
@@ -105,17 +107,7 @@ def with_sample(report: GroupReport, sampled: SampleValues) -> GroupReport:
     """Return a copy of the report with the values of this sample. If the group is blocked, return the same report."""
     if report.is_blocked:
         return report
-    return GroupReport(
-        report.group_id,
-        report.membership,
-        report.assignment,
-        report.fairness,
-        report.rebalances,
-        report.members,
-        report.not_known,
-        report.limits,
-        *sampled,
-    )
+    return msgspec.structs.replace(report, **sampled._asdict())
 
 
 def _report_from_records(recorded: RecordedGroup) -> GroupReport:

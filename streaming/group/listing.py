@@ -199,16 +199,7 @@ class DescribedGroup:
 Description = DescribedGroup | GroupNotFound | Unanswered
 
 
-@dataclass(frozen=True, slots=True)
-class CommittedOffset:
-    """The offset that a group committed for one partition. `leader_epoch` is None if the commit does not contain it."""
-
-    offset: int
-    leader_epoch: int | None
-    metadata: str
-
-
-OffsetsByPartition = Mapping[tuple[str, int], CommittedOffset]
+OffsetsByPartition = Mapping[tuple[str, int], int]
 """Maps (topic, partition) to the committed offset. Partitions without a commit are not in this mapping."""
 
 

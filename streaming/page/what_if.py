@@ -99,7 +99,7 @@ def compute_what_if(
     error = what_if_refusal(snapshot, is_blocked=group.is_blocked, is_evaluated=group.is_evaluated)
     if record is None or error is not None:
         return WhatIfAnswers(error=error)
-    inputs = what_if_inputs(record.snapshot, members)
+    inputs = what_if_inputs(record.snapshot)
     stored = _stored_results(record, len(members), len(inputs.owners))
     if inputs.is_too_large:
         as_it_is = ChangeOutcomes(with_verdict.AS_IT_IS, len(members), len(inputs.owners), stored)

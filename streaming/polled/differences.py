@@ -128,9 +128,9 @@ def _changed_commits(poll: Poll, known: Mapping[str, Offsets]) -> Iterator[Commi
         if isinstance(answer, Unanswered):
             continue
         before = known.get(group_id, {})
-        for (topic, partition), committed in answer.items():
-            if before.get((topic, partition)) != committed.offset:
-                yield group_id, topic, partition, committed.offset
+        for (topic, partition), committed_offset in answer.items():
+            if before.get((topic, partition)) != committed_offset:
+                yield group_id, topic, partition, committed_offset
         for topic, partition in before.keys() - answer.keys():
             yield group_id, topic, partition, TOMBSTONE
 

@@ -29,7 +29,6 @@ from streaming.events import CLASSIC
 from streaming.group.listing import (
     CLUSTER_NOT_DESCRIBABLE,
     GROUP_TYPES,
-    CommittedOffset,
     Description,
     GroupListing,
     GroupNotFound,
@@ -191,11 +190,7 @@ def _read_offsets(group: Message) -> OffsetsByPartition | Unanswered:
     if (refused := next(filter(None, refusals), None)) is not None:
         return refused
     return {
-        (topic, entry.partition_index): CommittedOffset(
-            offset=entry.committed_offset,
-            leader_epoch=entry.committed_leader_epoch if entry.committed_leader_epoch >= 0 else None,
-            metadata=entry.metadata or "",
-        )
+        (topic, entry.partition_index): entry.committed_offset
         for topic, entry in entries
         if entry.committed_offset >= 0
     }

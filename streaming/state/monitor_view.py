@@ -41,7 +41,6 @@ class Health:
     ready: bool = False
     was_ready: bool = False
     times_ready: int = 0
-    batch_id: int = -1
     batch_seconds: float | None = None
     batch_durations: BatchDurations = field(default_factory=BatchDurations)
     last_batch_ms: int | None = None

@@ -6,6 +6,7 @@ group, the owner is the member whose target contains the partition.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -48,6 +49,11 @@ class AssignmentInputs:
             for member_id in member_ids:
                 held.setdefault(member_id, []).append(topic_partition)
         return GroupAssignment({member_id: tuple(partitions) for member_id, partitions in held.items()})
+
+    @cached_property
+    def first_owners(self) -> Mapping[TopicPartition, str]:
+        """The first owner of each partition. A what-if uses only one owner per partition."""
+        return {partition: member_ids[0] for partition, member_ids in self.owners.items()}
 
 
 def assignment_inputs(snapshot: GroupSnapshot) -> AssignmentInputs:

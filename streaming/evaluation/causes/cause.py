@@ -18,6 +18,7 @@ Kind = Literal[
     "under_provisioned",
     "unknown",
 ]
+"""The kinds, in the order of the rules (`cause_of_lag.py`)."""
 REBALANCING: Final = "rebalancing"
 STOPPED: Final = "stopped"
 HOT_PARTITION: Final = "hot_partition"
@@ -161,8 +162,6 @@ _TEXTS: Final = {
     UNDER_PROVISIONED: _under_provisioned,
     UNKNOWN: _unknown,
 }
-KINDS: Final[tuple[str, ...]] = tuple(_TEXTS)
-"""All kinds, in the order of the rules (`cause_of_lag.py`)."""
 
 
 def _partition(cause: Cause) -> str:

@@ -13,8 +13,8 @@ from streaming.evaluation.phrases import counted, in_words, members_named
 from streaming.evaluation.rebalances import detectors
 from streaming.evaluation.rebalances.detectors import (
     Limits,
-    count_flaps,
     counted_rebalances,
+    flapping_members,
     latest_generation,
     window_of,
 )
@@ -50,11 +50,7 @@ def _rolling(recent: Sequence[RebalanceSummary], now_ms: int, limits: Limits) ->
 
 
 def _flapping(recent: Sequence[RebalanceSummary], now_ms: int, limits: Limits) -> str:
-    flaps = {
-        name: times
-        for name, times in count_flaps(window_of(recent, now_ms, limits)).items()
-        if times >= limits.flap_threshold
-    }
+    flaps = flapping_members(window_of(recent, now_ms, limits), limits.flap_threshold)
     most = f"{'' if len(flaps) == 1 else 'up to '}{max(flaps.values())} times"
     return f"{members_named(flaps)} joined and left {most} {_within(limits)}"
 

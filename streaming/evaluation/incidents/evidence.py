@@ -8,12 +8,7 @@ from typing import Final, Literal, NamedTuple
 
 from streaming.evaluation.causes.cause import UNDER_PROVISIONED, UNKNOWN
 from streaming.evaluation.phrases import in_words
-from streaming.evaluation.rebalances.detectors import (
-    FLAPPING_MEMBER,
-    REBALANCE_STORM,
-    ROLLING_RESTART,
-    SUBSCRIPTION_MISMATCH,
-)
+from streaming.evaluation.rebalances.detectors import FLAPPING_MEMBER, HARMLESS, REBALANCE_STORM
 from streaming.evaluation.rebalances.rebalance_summary import RebalanceSummary
 from streaming.evaluation.report import GroupReport
 
@@ -38,7 +33,6 @@ LAG_END_RATIO: Final = 0.5
 MAX_NAMES: Final = 10
 """Maximum number of hosts, and of topics, in one `Evidence`."""
 
-NO_EVIDENCE: Final = frozenset({ROLLING_RESTART, SUBSCRIPTION_MISMATCH})
 _NAME_MEMBERS: Final = frozenset({REBALANCE_STORM, FLAPPING_MEMBER})
 
 
@@ -146,7 +140,7 @@ def has_lag_ended(report: GroupReport) -> bool:
 
 def _facts(report: GroupReport, sampled_at_ms: int) -> Iterator[tuple[Source, str, int, str]]:
     for condition in report.conditions:
-        if condition.name not in NO_EVIDENCE:
+        if condition.name not in HARMLESS:
             name = condition.name.replace("_", " ")
             text = f"{name}: {condition.detail}" if condition.detail else name
             yield CONDITION, condition.name, condition.since_ms, text

@@ -46,11 +46,11 @@ GROUP_LAGS_SCHEMA = pa.schema(
 `lag` is null if it is unknown for one partition. Rules 9 and 10 of `rates.py` describe the rates and the time to catch
 up. The other values are null if they are unknown for every partition. `lag`: the sum of all partitions. `lag_unknown`:
 the reasons why a lag is unknown. `lag_seconds`: the largest known lag in seconds. `lag_seconds_is_bound`: True if
-`lag_seconds` is only a lower bound. `status`: the worst known status of all partitions.
-`completeness`: the share of the partitions that have a full window and a known status (0-1). `records_lost`: the sum of all known
-values. `seconds_until_lost`: the shortest time until a partition loses more records. `last_commit_ms`: the time of the
-latest commit. `worst_topic` and `worst_partition`: the partition with the largest lag in seconds, null if no partition
-has a lag. `offsets_expire_ms` and `seconds_until_expiry`: the earliest time at which a committed offset expires
+`lag_seconds` is only a lower bound. `status`: the worst known status of all partitions. `completeness`: the share of
+the partitions that have a full window and a known status (0-1). `records_lost`: the sum of all known values.
+`seconds_until_lost`: the shortest time until a partition loses more records. `last_commit_ms`: the time of the latest
+commit. `worst_topic` and `worst_partition`: the partition with the largest lag in seconds, null if no partition has a
+lag. `offsets_expire_ms` and `seconds_until_expiry`: the earliest time at which a committed offset expires
 (`expiry.py`).
 """
 

@@ -30,11 +30,10 @@ from functools import cache, partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from assignors import TopicPartition
 from assignors.coordinator import coordinator_partition
 from streaming.evaluation.lag.broker_clocks import ClockOffset
 from streaming.events import TopicMetadata
-
-TopicPartition = tuple[str, int]
 
 BLOCKED = "blocked"
 TOPIC_DELETED = "topic_deleted"

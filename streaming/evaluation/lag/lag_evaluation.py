@@ -12,12 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from assignors import TopicPartition
 from assignors.coordinator import coordinator_partition
+from streaming.combine.wire import Float64Array
 from streaming.evaluation.lag.group_lags import group_lags
-from streaming.evaluation.lag.lag import BLOCKED, ClusterSample, LagReport, TopicPartition
+from streaming.evaluation.lag.lag import BLOCKED, ClusterSample, LagReport
 from streaming.evaluation.lag.lag_seconds import LAG_SECONDS_SCHEMA, lag_seconds, lowest_end_offset_since
 from streaming.evaluation.lag.next_offsets import FEW_OFFSETS
-from streaming.evaluation.lag.rates import RATES_SCHEMA, Float64Array, rates
+from streaming.evaluation.lag.rates import RATES_SCHEMA, rates
 from streaming.evaluation.lag.retention.expiry import EXPIRY_SCHEMA, Starts, expiry
 from streaming.evaluation.lag.retention.lost_records import RETENTION_SCHEMA, Losses, retention
 from streaming.evaluation.lag.retention.time_retention import RetentionMs, seconds_left

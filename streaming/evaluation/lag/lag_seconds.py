@@ -35,7 +35,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from streaming.combine.wire import BoolArray, Int64Array
+from streaming.combine.wire import BoolArray, Float64Array, Int64Array
 from streaming.evaluation.lag.lag import LagReport
 from streaming.evaluation.lag.stored.offset_points import OffsetPoints
 from streaming.evaluation.lag.stored.sampled_offsets import SampledOffsets
@@ -61,8 +61,6 @@ LAG_SECONDS_SCHEMA = pa.schema(
     ]
 )
 """`lag_seconds` is null if the kind is `unknown`. `within_seconds` is null if the kind is not `exact`."""
-
-Float64Array = npt.NDArray[np.float64]
 
 
 def lag_seconds(lag: LagReport, ends: SampledOffsets) -> pa.Table:

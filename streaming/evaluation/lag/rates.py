@@ -43,12 +43,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from assignors import TopicPartition
-from streaming.combine.wire import BoolArray, Int64Array
+from streaming.combine.wire import BoolArray, Float64Array, Int64Array
 from streaming.evaluation.lag.lag import BLOCKED, PARTITION_DELETED, TOPIC_DELETED, LagReport
 from streaming.evaluation.lag.stored.sampled_offsets import SampledOffsets
 
@@ -69,8 +68,6 @@ _WITHOUT_RATES = pa.array([BLOCKED, TOPIC_DELETED, PARTITION_DELETED])
 _FIRST_ROWS = 64
 _NONE = -1
 """Placeholder for a missing point or a missing time."""
-
-Float64Array = npt.NDArray[np.float64]
 
 
 class CommitPoints:

@@ -32,7 +32,7 @@ of one hour in a few seconds. It would also report silence before it has read th
    identified by client id and host, because a restarted process has a new member id each time. Several members can have
    the same client id and host. If a deployment replaces them, the condition is not active, because a leave counts only
    if the member joined within the window.
-5. `endless_cooperative_rejoin`: the last `cooperative_rounds` generations are within the window, and their strategy is
+5. `endless_cooperative_rejoin`: the last COOPERATIVE_ROUNDS generations are within the window, and their strategy is
    not eager. In these generations, no member joined or left, and no subscription changed. The condition exists only for
    classic groups, because members of other groups do not rejoin.
 6. `eager_and_cooperative_mixed`: in the last generation, a member claims partitions, but the strategy is eager. The
@@ -82,20 +82,24 @@ DUPLICATE_CLAIMS = "duplicate_claims"
 SUBSCRIPTION_MISMATCH = "subscription_mismatch"
 UNOWNED_PARTITIONS = "unowned_partitions"
 
+HARMLESS = frozenset({ROLLING_RESTART, SUBSCRIPTION_MISMATCH})
+"""Conditions that are not a problem: a normal deployment, and different subscriptions, which can last for months."""
+
+COOPERATIVE_ROUNDS = 5
+"""Number of generations of rule 5."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """The thresholds of the conditions.
 
-    `flap_threshold` belongs to rule 4, and `cooperative_rounds` to rule 5. A lag of up to `allowed_lag` records counts
-    as 0. A group that has read everything can have such a lag, because no consumer receives the transaction markers at
-    the end of a partition.
+    `flap_threshold` belongs to rule 4. A lag of up to `allowed_lag` records counts as 0. A group that has read
+    everything can have such a lag, because no consumer receives the transaction markers at the end of a partition.
     """
 
     window_seconds: float = 600
     storm_rebalances: int = 5
     flap_threshold: int = 3
-    cooperative_rounds: int = 5
     stuck_after_seconds: float = 300
     allowed_lag: int = 0
 
@@ -118,7 +122,7 @@ def conditions(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: L
         ROLLING_RESTART: is_rolling,
         REBALANCE_STORM: _is_storm(recent, read_up_to_ms, limits) and not is_rolling,
         FLAPPING_MEMBER: bool(flapping_members(window, limits.flap_threshold)),
-        ENDLESS_COOPERATIVE_REJOIN: idle_cooperative_rounds(window) >= limits.cooperative_rounds,
+        ENDLESS_COOPERATIVE_REJOIN: idle_cooperative_rounds(window) >= COOPERATIVE_ROUNDS,
         DUPLICATE_CLAIMS: any(rebalance.claimed_twice_partitions for rebalance in window),
         **_present_conditions(recent, window, read_up_to_ms - 1000 * limits.stuck_after_seconds),
     }
@@ -250,13 +254,11 @@ def _is_caused_by_members(rebalance: RebalanceSummary) -> bool:
     return bool(rebalance.rejoined) or (rebalance.causes is not None and not member_causes.isdisjoint(rebalance.causes))
 
 
-def flapping_members(window: Iterable[RebalanceSummary], flap_threshold: int) -> tuple[str, ...]:
-    """Return the names of flapping members (rule 4): group instance ids, or client ids with hosts."""
-    return tuple(sorted(name for name, times in count_flaps(window).items() if times >= flap_threshold))
+def flapping_members(window: Iterable[RebalanceSummary], flap_threshold: int) -> Mapping[str, int]:
+    """Return the flapping members, and how often each of them left after a join within the window (rule 4).
 
-
-def count_flaps(window: Iterable[RebalanceSummary]) -> Counter[str]:
-    """Return how often each member left after a join within the window. A rejoin counts as a leave."""
+    The keys are group instance ids, or client ids with hosts.
+    """
     joined: set[str] = set()
     flaps: Counter[str] = Counter()
     for rebalance in window:
@@ -264,7 +266,7 @@ def count_flaps(window: Iterable[RebalanceSummary]) -> Counter[str]:
         flaps.update(_display_name(member) for member in rebalance.gone if member.key in joined)
         joined.difference_update(member.key for member in rebalance.gone)
         joined.update(member.key for member in rebalance.joined)
-    return flaps
+    return {name: times for name, times in flaps.items() if times >= flap_threshold}
 
 
 def _display_name(member: MemberName) -> str:

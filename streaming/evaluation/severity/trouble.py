@@ -2,8 +2,8 @@
 
 Each rule that applies adds a trouble to the group. The first rule that applies determines the place of the group:
 
-1. A condition is active, or the group has members and no coordinator. The condition `rolling_restart` is not a trouble,
-   because it is a normal deployment.
+1. A condition is active, or the group has members and no coordinator. Exceptions are the two
+   harmless conditions: `rolling_restart` is a normal deployment, and `subscription_mismatch` can last for months.
 2. The assignment violates a rule: a partition has two owners, an owner does not subscribe, or the verdict is `drift`.
    Each violated rule is one trouble.
 3. Partitions have no owner, so no member reads them. If the condition `unowned_partitions` is active, only rule 1
@@ -37,7 +37,7 @@ from streaming.evaluation.facts import NO_LEADER, GroupFacts
 from streaming.evaluation.lag.lag import LOG_NOT_READ, NO_FRESH_SAMPLE
 from streaming.evaluation.lag.status import Status
 from streaming.evaluation.phrases import in_words
-from streaming.evaluation.rebalances.detectors import ROLLING_RESTART, UNOWNED_PARTITIONS
+from streaming.evaluation.rebalances.detectors import HARMLESS, UNOWNED_PARTITIONS
 from streaming.group.snapshot import UNKNOWN
 
 SOON_LOST_SECONDS = 3600
@@ -96,7 +96,7 @@ def _coordinator(group: GroupFacts) -> Iterator[Trouble]:
 
 def _conditions(group: GroupFacts) -> Iterator[Trouble]:
     for condition in group.conditions:
-        if condition.name != ROLLING_RESTART:
+        if condition.name not in HARMLESS:
             name = condition.name.replace("_", " ")
             yield Trouble(1, name, f"{name}: {condition.detail}" if condition.detail else name, condition.since_ms)
 

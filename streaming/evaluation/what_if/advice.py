@@ -34,7 +34,7 @@ The result does not depend on the order of members or partitions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import floor, fsum
 from typing import NamedTuple
@@ -48,7 +48,6 @@ from streaming.evaluation.causes.cause import ASSIGNMENT, UNDER_PROVISIONED, Kin
 from streaming.evaluation.lag.rates import MIN_GAIN
 from streaming.evaluation.phrases import counted, rate_number
 from streaming.evaluation.what_if.inputs import MAX_MEMBERS, WhatIfInputs, what_if_inputs
-from streaming.group.members import GroupMember
 from streaming.group.snapshot import GroupSnapshot
 
 HEADROOM = MIN_GAIN
@@ -159,13 +158,12 @@ class LateGroupInputs(NamedTuple):
 
 def late_group_inputs(
     snapshot: GroupSnapshot,
-    members: Sequence[GroupMember],
     produce_rates: Mapping[TopicPartition, float],
     capacities: Iterable[float | None],
     own_strategy: str,
 ) -> LateGroupInputs | None:
     """Return the inputs of the advice, or None if the group is too large, or if its capacity is unknown."""
-    group, capacity = what_if_inputs(snapshot, members), lowest_capacity(capacities)
+    group, capacity = what_if_inputs(snapshot), lowest_capacity(capacities)
     if group.is_too_large or capacity is None:
         return None
     strategies = SERVER_STRATEGIES if snapshot.classic is None else CLIENT_STRATEGIES

@@ -13,11 +13,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from assignors import GroupSpec, MemberSubscription, TopicPartition
-from streaming.evaluation.assignment.group_spec import sampled_partitions, sampled_racks
+from assignors import GroupSpec, TopicPartition
+from streaming.evaluation.assignment.assignment_inputs import assignment_inputs
 from streaming.evaluation.assignment.sampled_topics import unknown_topics
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.group.members import GroupMember
@@ -53,19 +53,10 @@ def what_if_refusal(snapshot: GroupSnapshot | None, *, is_blocked: bool, is_eval
     return None
 
 
-def what_if_inputs(snapshot: GroupSnapshot, members: Sequence[GroupMember]) -> WhatIfInputs:
-    """Return the inputs of all strategies for the group as it is."""
-    subscriptions = tuple(
-        MemberSubscription(
-            member.member_id,
-            member.subscribed_topics or (),
-            instance_id=member.group_instance_id,
-            rack=member.rack_id,
-        )
-        for member in members
-    )
-    owners = {partition: member.member_id for member in members for partition in member.target or ()}
-    return WhatIfInputs(GroupSpec(subscriptions, sampled_partitions(snapshot), sampled_racks(snapshot)), owners)
+def what_if_inputs(snapshot: GroupSnapshot) -> WhatIfInputs:
+    """Return the inputs of all strategies for the group as it is. The stored what-if results have the same inputs."""
+    inputs = assignment_inputs(snapshot)
+    return WhatIfInputs(inputs.spec, inputs.first_owners)
 
 
 def group_produce_rates(

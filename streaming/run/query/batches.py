@@ -19,6 +19,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame
 
 from streaming.combine.combiner import GROUP_KIND
+from streaming.combine.commits import COMMIT_SCHEMA
 from streaming.combine.gaps import CommitGap
 from streaming.combine.partition_state import (
     CommitsVanished,
@@ -26,9 +27,9 @@ from streaming.combine.partition_state import (
     PartitionBatch,
     PartitionEvent,
     PartitionSnapshot,
-    commits_table,
+    advance_partition,
     decode_partition_event,
-    merge_partition,
+    table_of,
 )
 from streaming.combine.wire import Int64Array
 from streaming.delta.cells import Row
@@ -154,7 +155,7 @@ class BatchSink:
         known, positions = self._monitor_state.view().health.positions, self._positions(batch_id)
         report_rewound(self._cluster, self._monitor_state, find_backward_positions(known, positions))
         self._foreign_records.report(partition_batches)
-        self._monitor_state.put_health(batch_id=batch_id, positions=positions)
+        self._monitor_state.put_health(positions=positions)
         gaps = [gap for event in closed for gap in event.gaps]
         _log.debug(
             "%s: batch %d: %d groups, %d partitions", self._cluster, batch_id, len(updates), len(partition_states)
@@ -170,7 +171,7 @@ class BatchSink:
             self._committed_offsets.forget(event.keys, event.kafka_offsets)
         if not isinstance(event, PartitionBatch):
             return np.empty((0, 3), dtype=np.int64)
-        commits = commits_table(event.commits)
+        commits = table_of(event.commits, COMMIT_SCHEMA)
         self._committed_offsets.apply(commits)
         return _last_records(commits)
 
@@ -184,10 +185,9 @@ class BatchSink:
         partition_states = dict(self._monitor_state.view().partition_states)
         changed = {}
         for batch in partition_batches:
-            known = partition_states.get(
-                batch.offsets_topic_partition, PartitionSnapshot(batch.offsets_topic_partition)
-            )
-            changed[batch.offsets_topic_partition] = merge_partition(known, msgspec.structs.replace(batch, commits=b""))
+            partition = batch.offsets_topic_partition
+            known = partition_states.get(partition, PartitionSnapshot(partition))
+            changed[partition], _ = advance_partition(known, msgspec.structs.replace(batch, commits=b""))
         return changed
 
     def _new_rows(

@@ -13,7 +13,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark code
 
 from streaming.combine.combiner import GROUP_KIND
-from streaming.combine.partition_state import PARTITION_CODEC, GapsClosed, PartitionSnapshot, commits_table
+from streaming.combine.commits import COMMIT_SCHEMA
+from streaming.combine.partition_state import PARTITION_CODEC, GapsClosed, PartitionSnapshot, table_of
 from streaming.config.load import Settings
 from streaming.evaluation.group_update import GROUP_CODEC, GroupState
 from streaming.events import OFFSETS_TOPIC
@@ -46,15 +47,13 @@ def restore(
         return
     groups, partition_states = _undamaged_state(session, settings, files)
     for partition_state in partition_states:
-        committed_offsets.apply(commits_table(partition_state.commits))
+        committed_offsets.apply(table_of(partition_state.commits, COMMIT_SCHEMA))
     monitor_state.put_batch(groups, partition_states)
     monitor_state.put_gap_totals(
         GapsClosed((), {**partition_state.gap_totals()}) for partition_state in partition_states
     )
     read = batch_end_positions(files, batch_id, OFFSETS_TOPIC)
-    monitor_state.put_health(
-        batch_id=batch_id, positions=read or polled_positions(monitor_state.view().partition_states)
-    )
+    monitor_state.put_health(positions=read or polled_positions(monitor_state.view().partition_states))
     return_freed_memory()
     _log.info(
         "%s: restored %d groups and %d partitions of batch %d", cluster, len(groups), len(partition_states), batch_id

@@ -10,8 +10,8 @@ import msgspec
 import pyarrow as pa
 
 from streaming.combine.combiner import GROUP_KIND, Combiner
-from streaming.combine.commits import canonical_key
-from streaming.combine.partition_state import PartitionSnapshot, commits_table, decode_partition_event, merge_partition
+from streaming.combine.commits import COMMIT_SCHEMA, canonical_key
+from streaming.combine.partition_state import PartitionSnapshot, advance_partition, decode_partition_event, table_of
 from streaming.events import GroupEvent, Position, decode_event
 from streaming.events.from_records import decode_failed_event, log_event
 from streaming.protocol import RecordType, UndecodableRecord, decode
@@ -124,7 +124,7 @@ def combine_in_bulk(batches: Sequence[pa.RecordBatch]) -> Combined:
 def batch_commits(encoded: bytes) -> dict[bytes, list[Commit]]:
     """Return the commits by key, in their stored order."""
     by_key: dict[bytes, list[Commit]] = {}
-    for row in commits_table(encoded).to_pylist():
+    for row in table_of(encoded, COMMIT_SCHEMA).to_pylist():
         commit = (row["offsets_topic_offset"], row["timestamp_ms"], row["committed_offset"])
         by_key.setdefault(row["key"], []).append(commit)
     return by_key
@@ -149,7 +149,7 @@ def merged_partitions(
         for kind, state_key, payload in combiner.rows():
             if kind != GROUP_KIND:
                 known = partition_states.get(int(state_key), PartitionSnapshot(int(state_key)))
-                partition_states[int(state_key)] = merge_partition(known, decode_partition_event(payload))
+                partition_states[int(state_key)] = advance_partition(known, decode_partition_event(payload))[0]
     return {
         offsets_topic_partition: (
             msgspec.structs.replace(partition_state, commits=b""),

@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 from streaming.combine import combiner as combiner_module
 from streaming.combine.batch import RecordsBatch
 from streaming.combine.combiner import GROUP_KIND, Combiner
+from streaming.combine.commits import COMMIT_SCHEMA
 from streaming.combine.own_partitions import OwnPartitions
 from streaming.combine.partition_state import (
     PartitionBatch,
     PartitionSnapshot,
-    commits_table,
+    advance_partition,
     decode_partition_event,
-    merge_partition,
+    table_of,
 )
 from streaming.events import GroupMetadataWritten, decode_event
 from tests.streaming.combine.plain_model import batch_commits, combine_in_bulk, combine_one_by_one
@@ -107,7 +108,7 @@ def test_pending_rows_of_a_key_are_bounded_by_the_window_length(monkeypatch: pyt
         assert sum(table.num_rows for table in (*combiner._pending, combiner._reduced)) <= 2 * 10 + 1
     assert reductions <= 1000 / 10, "rows are not reduced repeatedly"
     (row,) = combiner.rows()
-    commits = commits_table(decode_partition_event(row[2]).commits)
+    commits = table_of(decode_partition_event(row[2]).commits, COMMIT_SCHEMA)
     assert commits["offsets_topic_offset"].to_pylist() == list(range(990, 1000))
 
 
@@ -244,7 +245,7 @@ def test_records_outside_the_partition_of_their_group_are_counted_and_ignored() 
     assert (partition_states[FOREIGN].last_offset, partition_states[FOREIGN].last_missing_offset) == (903, -1), (
         "the records are read, so they do not count as missing"
     )
-    partition_state = merge_partition(PartitionSnapshot(FOREIGN), partition_states[FOREIGN])
+    partition_state = advance_partition(PartitionSnapshot(FOREIGN), partition_states[FOREIGN])[0]
     assert partition_state.records_skipped == {"foreign_partition": 4}
 
 
@@ -253,5 +254,5 @@ def test_an_undecodable_record_in_a_foreign_partition_is_counted_once_and_does_n
     broken = LogRecord(group_key("my-group"), b"\x00\x63", FOREIGN, 900)
     partition_states, events = commits_and_events([broken])
     assert events == []
-    partition_state = merge_partition(PartitionSnapshot(FOREIGN), partition_states[FOREIGN])
+    partition_state = advance_partition(PartitionSnapshot(FOREIGN), partition_states[FOREIGN])[0]
     assert partition_state.records_skipped == {"unknown_value_version": 1}

@@ -14,8 +14,8 @@ from streaming.combine.partition_state import (
     FailureSummary,
     PartitionBatch,
     PartitionSnapshot,
+    advance_partition,
     decode_partition_event,
-    merge_partition,
 )
 from streaming.events import Position
 from streaming.protocol import UndecodableRecord
@@ -37,9 +37,9 @@ def test_a_batch_of_large_undecodable_records_is_small_and_each_record_counts() 
     kept = len(batch.decode_failures)
     assert kept == KEPT_BYTES // (PREFIX_BYTES + decode_failures.FIXED_BYTES + len(UNKNOWN_TYPE))
     assert batch.failure_summaries == (FailureSummary("unknown_record_type", 1_000 - kept, kept, Position(0, 999, 7)),)
-    state = merge_partition(PartitionSnapshot(0), batch)
+    state = advance_partition(PartitionSnapshot(0), batch)[0]
     assert state.records_skipped == {"unknown_record_type": 1_000}
-    assert merge_partition(state, batch) == state, "a repeated batch counts once"
+    assert advance_partition(state, batch)[0] == state, "a repeated batch counts once"
 
 
 def test_a_long_key_or_value_is_cut_and_its_size_is_known() -> None:

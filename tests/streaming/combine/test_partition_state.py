@@ -13,11 +13,11 @@ from streaming.combine.partition_state import (
     DecodeFailure,
     PartitionBatch,
     PartitionSnapshot,
+    advance_partition,
     commits_bytes,
-    commits_table,
     decode_partition_event,
     encode_partition_event,
-    merge_partition,
+    table_of,
 )
 from tests.streaming.combine.plain_model import combine_one_by_one, known_commits, merged_partitions
 from tests.streaming.combine.strategies import logs, pieces
@@ -38,7 +38,7 @@ def _commit(offsets_topic_offset: int, group: str = "g", committed: int | None =
 
 def _merged(snapshot: PartitionSnapshot, records: list[LogRecord]) -> PartitionSnapshot:
     (batch,) = batches_of(records)
-    return merge_partition(snapshot, batch)
+    return advance_partition(snapshot, batch)[0]
 
 
 @given(st.data())
@@ -107,8 +107,8 @@ def test_a_tombstone_in_a_later_batch_deletes_and_one_for_an_unknown_key_does_no
 
 def test_commits_survive_their_encoding_and_no_commits_take_no_bytes() -> None:
     (batch,) = batches_of([_commit(0), _commit(1, "h", None)])
-    assert commits_bytes(commits_table(batch.commits)) == batch.commits
-    assert commits_table(b"").schema == COMMIT_SCHEMA
+    assert commits_bytes(table_of(batch.commits, COMMIT_SCHEMA)) == batch.commits
+    assert table_of(b"", COMMIT_SCHEMA).schema == COMMIT_SCHEMA
     assert commits_bytes(COMMIT_SCHEMA.empty_table()) == b""
 
 
@@ -116,7 +116,7 @@ def test_commits_survive_their_encoding_and_no_commits_take_no_bytes() -> None:
 def test_partition_states_and_batches_survive_their_encoding(records: list[LogRecord]) -> None:
     for batch in batches_of(records):
         assert decode_partition_event(encode_partition_event(batch)) == batch
-        partition_state = merge_partition(PartitionSnapshot(batch.offsets_topic_partition), batch)
+        partition_state = advance_partition(PartitionSnapshot(batch.offsets_topic_partition), batch)[0]
         assert PARTITION_CODEC.decode(*PARTITION_CODEC.encode(partition_state)) == partition_state
 
 

@@ -13,7 +13,6 @@ from streaming.evaluation.group_update import GroupState
 from streaming.evaluation.lag.lag import ClusterSample, LogEnds
 from streaming.events import GroupEvent, TopicMetadata
 from streaming.group.listing import (
-    CommittedOffset,
     GroupListing,
     ListedGroup,
     ListingGap,
@@ -110,7 +109,7 @@ def commits(*rows: tuple[str, str, int, int]) -> pa.Table:
     return pa.table(columns)
 
 
-OFFSET = CommittedOffset(7, None, "")
+OFFSET = 7
 DESCRIBED = {"orders": TopicMetadata(3, 1), "deleted": TopicMetadata(None, 1)}
 
 

@@ -12,10 +12,11 @@ import pytest
 import streaming.evaluation.what_if.inputs
 from assignors import BUILT_IN, AssignorFailedError, GroupAssignment, GroupSpec, TopicPartition
 from assignors.what_if.what_if import what_if_as_json
+from streaming.evaluation.alternatives import TODAY as STORED_TODAY
 from streaming.evaluation.evaluate import RecordedGroup, evaluate
-from streaming.evaluation.group_update import GroupState
+from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.evaluation.snapshot_evaluation import evaluate_snapshot
-from streaming.events import GroupMetadataWritten, Position
+from streaming.events import GroupMetadataWritten, Position, TopicMetadata, TopicsSampled
 from streaming.group.members import members
 from streaming.group.snapshot import GroupSnapshot
 from streaming.page.application import Pages
@@ -122,6 +123,31 @@ def test_users_strategies_come_last_with_the_results_of_their_own_process() -> N
     assert own == replace(by_roundrobin, strategy="rack-first", sizes=None)
     assert broken == Alternative("broken", failure="timeout: no answer of 5 members in 5 s")
     assert [one.strategy for one in what_if.changes[1].alternatives] == list(STRATEGIES)
+
+
+def test_the_page_and_the_stored_results_are_equal_for_an_old_leader() -> None:
+    """KIP-881: a leader whose library is older than this KIP does not use the racks of topics and members."""
+    old_leader = member("c", {"orders": [2]})
+    assert old_leader.subscription is not None
+    old_leader = replace(old_leader, subscription=replace(old_leader.subscription, version=1))
+    racks = TopicMetadata(3, 9_000, racks=(("west",), ("east",), ("east",)))
+    others = [member("a", {"orders": [0]}, rack_id="east"), member("b", {"orders": [1]}, rack_id="west")]
+    record = GroupState(GroupSnapshot("g"))
+    for event in (written(1, 1, [old_leader, *others]), TopicsSampled({"orders": racks})):
+        record = apply_batch(record, [event], [BUILT_IN[name] for name in STRATEGIES]).record
+    assert record.alternatives is not None
+    stored = [
+        (one.strategy, one.score, one.idle_members, one.moved_partitions)
+        for one in record.alternatives.as_it_is().outcomes
+        if one.strategy != STORED_TODAY
+    ]
+    page = [
+        (one.strategy, one.score, one.idle_members, one.moved_partitions)
+        for one in what_if_of(record, STRATEGIES).changes[0].alternatives
+        if one.strategy != TODAY
+    ]
+    assert page == stored
+    assert [moved for strategy, _, _, moved in stored if strategy == "range"] == [0], "the leader ignored the racks"
 
 
 def test_results_of_a_different_generation_are_not_shown() -> None:

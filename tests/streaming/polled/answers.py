@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 from streaming.events import POLLED_PARTITION, GroupDescribed, Position
 from streaming.group.listing import (
-    CommittedOffset,
     DescribedGroup,
     DescribedMember,
     Description,
@@ -89,10 +88,4 @@ def polled(
         for group_id, group in groups.items()
         if isinstance(group, DescribedGroup)
     }
-    committed = {
-        group_id: description
-        if isinstance(description, Unanswered)
-        else {at: CommittedOffset(offset, None, "") for at, offset in description.items()}
-        for group_id, description in (offsets or {}).items()
-    }
-    return Poll(at_ms, GroupListing(at_ms, listed, tuple(gaps)), groups, committed)
+    return Poll(at_ms, GroupListing(at_ms, listed, tuple(gaps)), groups, offsets or {})

@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 
 from assignors import assignor_named
 from streaming.combine.combiner import GROUP_KIND, StateRow
+from streaming.combine.commits import COMMIT_SCHEMA
 from streaming.combine.partition_state import (
     PartitionBatch,
     PartitionSnapshot,
-    commits_table,
+    advance_partition,
     decode_partition_event,
-    merge_partition,
+    table_of,
 )
 from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.events import POLLED_PARTITION, LogEvent, decode_event
@@ -96,8 +97,8 @@ class State:
                 known = self.partition_states.get(
                     event.offsets_topic_partition, PartitionSnapshot(event.offsets_topic_partition)
                 )
-                self.partition_states[event.offsets_topic_partition] = merge_partition(known, event)
-                self.committed_offsets.apply(commits_table(event.commits))
+                self.partition_states[event.offsets_topic_partition] = advance_partition(known, event)[0]
+                self.committed_offsets.apply(table_of(event.commits, COMMIT_SCHEMA))
 
 
 def _check_equal(state: State, poll: Poll) -> None:
@@ -114,7 +115,7 @@ def _check_equal(state: State, poll: Poll) -> None:
             assert snapshot.member_count() == len(description.members)
     for group_id, answer in poll.offsets.items():
         if not isinstance(answer, Unanswered):
-            assert known.commits.get(group_id, {}) == {at: commit.offset for at, commit in answer.items()}
+            assert known.commits.get(group_id, {}) == answer
 
 
 @given(st.lists(polls(), max_size=6))

@@ -11,12 +11,12 @@ import pytest
 from kafka.errors import KafkaConnectionError
 
 from streaming.combine.combiner import PARTITION_KIND
-from streaming.combine.partition_state import PartitionBatch, commits_table, decode_partition_event
+from streaming.combine.commits import COMMIT_SCHEMA
+from streaming.combine.partition_state import PartitionBatch, decode_partition_event, table_of
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.events import POLLED_PARTITION
 from streaming.group.listing import (
     CLUSTER_NOT_DESCRIBABLE,
-    CommittedOffset,
     DescribedGroup,
     Description,
     GroupListing,
@@ -85,10 +85,7 @@ class Cluster:
 
     def group_offsets(self, ids: Collection[str]) -> Mapping[str, OffsetsByPartition | Unanswered]:
         """Return the commits of these groups."""
-        return {
-            group_id: {at: CommittedOffset(offset, None, "") for at, offset in self.offsets.get(group_id, {}).items()}
-            for group_id in ids
-        }
+        return {group_id: dict(self.offsets.get(group_id, {})) for group_id in ids}
 
 
 class Monitor:
@@ -105,7 +102,7 @@ class Monitor:
         """Start or restart. The monitor state and committed offsets are restored as of the last batch."""
         self.monitor_state, self.committed_offsets = MonitorState(), CommittedOffsets()
         for partition in self.state.partition_states.values():
-            self.committed_offsets.apply(commits_table(partition.commits))
+            self.committed_offsets.apply(table_of(partition.commits, COMMIT_SCHEMA))
         self.show()
         self.poller = Poller(
             cluster="prod",
@@ -134,7 +131,7 @@ class Monitor:
             self.state.take(rows)
             for partition, _, payload in rows:
                 if partition == PARTITION_KIND and isinstance(event := decode_partition_event(payload), PartitionBatch):
-                    self.committed_offsets.apply(commits_table(event.commits))
+                    self.committed_offsets.apply(table_of(event.commits, COMMIT_SCHEMA))
         self.show()
 
     def show(self) -> None:

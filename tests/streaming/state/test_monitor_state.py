@@ -69,9 +69,9 @@ def test_dead_groups_are_kept_but_not_listed_and_live_groups_are_sorted() -> Non
 def test_a_change_of_health_keeps_all_other_fields() -> None:
     monitor_state = MonitorState()
     monitor_state.put_health(ready=True, query_restarts=2)
-    monitor_state.put_health(batch_id=7)
+    monitor_state.put_health(table_write_failures=7)
     health = monitor_state.view().health
-    assert (health.ready, health.query_restarts, health.batch_id) == (True, 2, 7)
+    assert (health.ready, health.query_restarts, health.table_write_failures) == (True, 2, 7)
 
 
 @pytest.mark.parametrize("ready", [True, False])
@@ -164,7 +164,7 @@ def test_work_shares_disappear_when_not_ready_and_return_with_the_next_measureme
     work = {"g": WorkShares(Position(0, 1, 1), ())}
     monitor_state.put_readiness(ready=True, before=monitor_state.view().health)
     monitor_state.put_work(work)
-    monitor_state.put_health(batch_id=7)
+    monitor_state.put_health(query_restarts=7)
     assert monitor_state.view().work == work
     monitor_state.put_health(ready=False)
     monitor_state.put_readiness(ready=True, before=monitor_state.view().health)
@@ -188,7 +188,7 @@ def test_concurrent_updates_of_several_threads_lose_nothing() -> None:
     def put(start: int) -> None:
         for number in range(start, start + 100):
             monitor_state.put_batch([group(f"g{number}", [written(0, 1)])], [PartitionSnapshot(number)])
-            monitor_state.put_health(batch_id=number)
+            monitor_state.put_health(query_restarts=number)
 
     threads = [threading.Thread(target=put, args=(start,)) for start in range(0, 400, 100)]
     for thread in threads:

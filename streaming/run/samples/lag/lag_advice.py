@@ -88,10 +88,9 @@ def _advice(
     refusal = what_if_refusal(record.snapshot, is_blocked=is_blocked, is_evaluated=is_evaluated)
     if own is None or work is None or refusal is not None:
         return None
-    each = members(record.snapshot)
-    rates = group_produce_rates(lag.rows_of(group_id), each, sample)
+    rates = group_produce_rates(lag.rows_of(group_id), members(record.snapshot), sample)
     capacities = (member.capacity_records_per_second for member in work.members)
-    late = late_group_inputs(record.snapshot, each, rates, capacities, own.strategy)
+    late = late_group_inputs(record.snapshot, rates, capacities, own.strategy)
     advice = advise(explained.cause.kind, late) if late is not None else None
     return advice.text if advice is not None else None
 

@@ -28,6 +28,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from assignors import TopicPartition
 from streaming.combine.gaps import GapTotals
 from streaming.delta.cells import Row, timestamp_ms, utc
 from streaming.delta.on_disk import DeltaTables
@@ -40,7 +41,7 @@ from streaming.evaluation.causes.work import PartitionWork
 from streaming.evaluation.fairness.fairness import among_members
 from streaming.evaluation.fairness.imbalance import THROUGHPUT
 from streaming.evaluation.group_update import GroupState
-from streaming.evaluation.lag.lag import ClusterSample, TopicPartition
+from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.evaluation.lag.lag_seconds import AT_LEAST
 from streaming.evaluation.lag.status import Status, status_names

@@ -12,10 +12,11 @@ import numpy as np
 import pyarrow.compute as pc
 from pyarrow.lib import ArrowException
 
-from streaming.combine.wire import Int64Array
+from assignors import TopicPartition
+from streaming.combine.wire import Float64Array, Int64Array
 from streaming.config.settings import ADMIN_API_SOURCE
 from streaming.evaluation.conditions.silence import Silence
-from streaming.evaluation.lag.lag import ClusterSample, LagReport, TopicPartition, lag_report
+from streaming.evaluation.lag.lag import ClusterSample, LagReport, lag_report
 from streaming.evaluation.lag.lag_evaluation import (
     LagEvaluation,
     RetentionInputs,
@@ -33,7 +34,7 @@ from streaming.evaluation.lag.next_offsets import (
     rows_without_proof,
     topic_partitions,
 )
-from streaming.evaluation.lag.rates import CommitPoints, Float64Array, known_produce_rates
+from streaming.evaluation.lag.rates import CommitPoints, known_produce_rates
 from streaming.evaluation.lag.retention.expiry import Starts, expiry_starts
 from streaming.evaluation.lag.retention.lost_records import LOG_START_POINTS, Loss, Losses, LossKey, losses
 from streaming.evaluation.lag.status import is_suspect

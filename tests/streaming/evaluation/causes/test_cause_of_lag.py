@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streaming.evaluation.causes.cause import KINDS, NO_OWNER, Cause
+from streaming.evaluation.causes.cause import NO_OWNER, Cause, Kind
 from streaming.evaluation.causes.cause_of_lag import LagFacts, cause_of_lag
 from streaming.evaluation.causes.work import group_work
 from streaming.signals.lag import GROUP_LAG_CAUSE_INFO
@@ -353,7 +354,7 @@ def test_the_sentence_contains_the_evidence(group: LagFacts, expected: str) -> N
 
 def test_the_metric_has_the_kinds_of_the_rules() -> None:
     """The core does not import the definitions of metrics, so the list exists twice."""
-    assert GROUP_LAG_CAUSE_INFO.label_values["cause"] == KINDS
+    assert GROUP_LAG_CAUSE_INFO.label_values["cause"] == get_args(Kind)
 
 
 def test_changed_rates_are_no_new_cause() -> None:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import pytest
 
 from streaming.delta.incident_rows import restore_incident
-from streaming.evaluation.causes.cause import KINDS
-from streaming.evaluation.incidents.evidence import NO_COORDINATOR, NO_EVIDENCE, RECORDS_LOST, Evidence
+from streaming.evaluation.causes.cause import Kind
+from streaming.evaluation.incidents.evidence import NO_COORDINATOR, RECORDS_LOST, Evidence
 from streaming.evaluation.incidents.incident import MAX_EVIDENCE
 from streaming.evaluation.incidents.incident_cause import PRECEDENCE, UNKNOWN, incident_cause
 from streaming.evaluation.incidents.links import Population
 from streaming.evaluation.incidents.story import ADVICE, Story, headline, story
+from streaming.evaluation.rebalances.detectors import HARMLESS
 from streaming.page.rendering import utc_text
 from streaming.signals.rebalances import GROUP_CONDITION
 from tests.streaming.evaluation.incidents.incidents import Followed, evidence, population
@@ -79,7 +80,11 @@ def test_the_first_rule_that_applies_names_the_cause(case: Case) -> None:
 
 def test_every_condition_and_every_cause_of_lag_has_a_place_and_an_advice() -> None:
     """A new condition without a place in PRECEDENCE would be an incident of unknown cause."""
-    known = {*GROUP_CONDITION.label_values["condition"], *KINDS, RECORDS_LOST, NO_COORDINATOR} - NO_EVIDENCE - {UNKNOWN}
+    known = (
+        {*GROUP_CONDITION.label_values["condition"], *get_args(Kind), RECORDS_LOST, NO_COORDINATOR}
+        - HARMLESS
+        - {UNKNOWN}
+    )
     assert set(PRECEDENCE) == known
     assert ADVICE.keys() == known | {"coordinator_gone", "coordinator", "client_host", UNKNOWN}
 

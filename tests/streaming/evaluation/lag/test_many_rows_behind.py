@@ -13,8 +13,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assignors import TopicPartition
 from streaming.combine.wire import Int64Array
-from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, LagReport, TopicPartition, lag_report
+from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, LagReport, lag_report
 from streaming.evaluation.lag.next_offsets import (
     DOUBTED_AFTER_MS,
     FEW_OFFSETS,

@@ -65,6 +65,11 @@ def group(group_id: str = "g", **facts: object) -> GroupReport:
             [],
             "rule 1: a deployment is in progress",
         ),
+        (
+            {"conditions": (Condition("subscription_mismatch", 5, "members have subscribed to 2 sets of topics"),)},
+            [],
+            "rule 1: different subscriptions are harmless and can last for months",
+        ),
         ({"verdict": "drift", "drift_partitions": 3}, [(2, "drift")], "rule 2"),
         (
             {"verdict": "drift", "drift_partitions": 1, "violations": ("unbalanced",)},

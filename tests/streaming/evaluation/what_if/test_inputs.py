@@ -60,10 +60,10 @@ def test_only_measured_rates_are_known(
 def test_a_group_gets_only_strategies_of_its_protocol(
     snapshot: GroupSnapshot, strategies: tuple[object, ...], why: str
 ) -> None:
-    late = late_group_inputs(snapshot, members(snapshot), {}, [300.0, None], "range")
+    late = late_group_inputs(snapshot, {}, [300.0, None], "range")
     assert late is not None
     assert late.strategies == strategies, why
-    assert late.group == what_if_inputs(snapshot, members(snapshot))
+    assert late.group == what_if_inputs(snapshot)
     assert late.capacity_records_per_second == 300
     assert late.group.owners[OWNED[1]] == members(snapshot)[0].member_id
 
@@ -71,7 +71,7 @@ def test_a_group_gets_only_strategies_of_its_protocol(
 def test_without_a_known_capacity_there_is_nothing_to_compute() -> None:
     """No member was busy at three samples yet, or the only busy member consumed nothing."""
     for capacities in ([None, None], [], [0.0]):
-        assert late_group_inputs(CLASSIC, members(CLASSIC), {}, capacities, "range") is None
+        assert late_group_inputs(CLASSIC, {}, capacities, "range") is None
 
 
 @pytest.mark.parametrize(("limit", "largest"), [("MAX_PARTITIONS", 3), ("MAX_MEMBERS", 2)])
@@ -79,9 +79,9 @@ def test_a_group_at_the_limit_is_computed_and_a_larger_one_is_not(
     monkeypatch: pytest.MonkeyPatch, limit: str, largest: int
 ) -> None:
     """Rule 2: the group has three partitions and two members."""
-    group = what_if_inputs(CLASSIC, members(CLASSIC))
+    group = what_if_inputs(CLASSIC)
     monkeypatch.setattr(inputs, limit, largest)
     assert not group.is_too_large
     monkeypatch.setattr(inputs, limit, largest - 1)
     assert group.is_too_large
-    assert late_group_inputs(CLASSIC, members(CLASSIC), {}, [300.0], "range") is None
+    assert late_group_inputs(CLASSIC, {}, [300.0], "range") is None

@@ -14,14 +14,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from assignors import assignor_named
+from assignors import TopicPartition, assignor_named
 from streaming.combine.commits import COMMIT_SCHEMA
 from streaming.config.settings import EvaluationSettings
 from streaming.delta.on_disk import DeltaTables
 from streaming.delta.stored import stored_rows
 from streaming.delta.tables import GROUP_CONDITIONS, Table
 from streaming.evaluation.group_update import GroupState, apply_batch
-from streaming.evaluation.lag.lag import MAYBE_ONLY_MARKERS, ClusterSample, LogEnds, TopicPartition
+from streaming.evaluation.lag.lag import MAYBE_ONLY_MARKERS, ClusterSample, LogEnds
 from streaming.evaluation.lag.next_offsets import FetchFailure, FetchResult, TailFetch
 from streaming.evaluation.lag.status import Status
 from streaming.evaluation.limits import LimitsOf, default_limits
