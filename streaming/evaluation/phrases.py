@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 MOST_NAMED = 3
 """Maximum number of names in a list. If there are more names, the list ends with the number of the other names."""
@@ -53,15 +53,23 @@ def name_in_text(name: str) -> str:
     return name if _PLAIN_NAME.fullmatch(name) else json.dumps(name, ensure_ascii=False)
 
 
+def first_named(names: Sequence[str]) -> str:
+    """Return the first MOST_NAMED names in the given order, and the number of the other names.
+
+    >>> first_named(["b", "a"]), first_named(["d", "b", "a", "c", "e"])
+    ('b, a', 'd, b, a and 2 more')
+    """
+    more = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
 def named(names: Iterable[str]) -> str:
-    """Return the first MOST_NAMED names in sorted order, and the number of the other names.
+    """Return the first MOST_NAMED names in sorted order for use in a sentence, and the number of the other names.
 
     >>> named(["d", "b", "a", "c", "e"]), named(["b, c", "a"])
     ('a, b, c and 2 more', 'a, "b, c"')
     """
-    in_order = sorted(names)
-    more = len(in_order) - MOST_NAMED
-    return ", ".join(map(name_in_text, in_order[:MOST_NAMED])) + (f" and {more} more" if more > 0 else "")
+    return first_named([name_in_text(name) for name in sorted(names)])
 
 
 def members_named(names: Iterable[str]) -> str:

@@ -17,7 +17,7 @@
 7. After a scrape with dropped series (`LimitEdge`), the next scrape shows more series only up to 99 percent of
    `max_series`. Without this reserve, small changes of other groups would show and hide the same group again and again.
 
-`evaluation.severity.rank` decides which groups are the worst. The result depends only on the number of series, the
+`state.ranking` decides which groups are the worst. The result depends only on the number of series, the
 order of the groups, the settings and the previous result.
 """
 

@@ -1,10 +1,17 @@
-"""Order the groups by `evaluation.severity.rank`, and use the same order for several scrapes.
+"""Rank the groups by severity, in an order that changes rarely.
 
-1. Groups are ranked once per sample, because lag, statuses and conditions change only at a sample. All scrapes between
+`/metrics` shows full detail for the first groups (`prometheus.series_limit`). Rules:
+
+1. The place of a group is computed from its troubles (`evaluation.severity.trouble`).
+2. A group that was shown in full detail stays at its worst place for ten minutes. During this time, the group is
+   *held*. The ten minutes begin at the last evaluation in which the group had this place. So `/metrics` does not remove
+   and add the series of a group each time a trouble ends and starts again. Users can also see in full detail that the
+   trouble has ended. If the last scrape showed all groups in full detail, only the K worst groups (rule 5 of
+   `prometheus.metrics`) are held.
+3. If the clock is set back, no group is held any more.
+4. Groups are ranked once per sample, because lag, statuses and conditions change only at a sample. All scrapes between
    two samples use the same order.
-2. The groups with full detail in the last scrape keep their worst rank for at most `HELD_MS`. If all groups had full
-   detail, only the K worst groups (rule 5 of `prometheus.metrics`) keep their worst rank.
-3. A group that appeared after the sample has no rank. Groups without a rank come after all ranked groups, in the order
+5. A group that appeared after the sample has no rank. Groups without a rank come after all ranked groups, in the order
    of their ids.
 """
 
@@ -12,10 +19,22 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from streaming.evaluation.lag.lag import ClusterSample
-from streaming.evaluation.severity.rank import RankEntry, rank_entries
+from streaming.evaluation.severity.trouble import Place
 from streaming.state.reports import Reports
+
+HELD_MS = 600_000
+"""Maximum time in milliseconds for which a group stays at its worst place."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankEntry:
+    """The place of a group, and the time of the last evaluation in which the group had this place."""
+
+    place: Place
+    since_ms: int
 
 
 class Ranking:
@@ -38,7 +57,7 @@ class Ranking:
         return sorted(range(len(group_ids)), key=lambda at: (rank.get(group_ids[at], len(rank)), group_ids[at]))
 
     def hold(self, group_ids: Iterable[str]) -> None:
-        """Store the groups that keep their worst rank (rule 2)."""
+        """Store the groups that are held (rule 2)."""
         with self._lock:
             ranked = self._ranked[1] if self._ranked else {}
             self._held = {group_id: ranked[group_id] for group_id in group_ids if group_id in ranked}
@@ -49,3 +68,25 @@ class Ranking:
                 places = {group_id: report.place for group_id, report in reports.items()}
                 self._ranked = sample, rank_entries(places, self._held, now_ms)
             return self._ranked[1]
+
+
+def rank_entries(places: Mapping[str, Place], held: Mapping[str, RankEntry], now_ms: int) -> Mapping[str, RankEntry]:
+    """Return the entry of each group, the worst group first.
+
+    `held` contains the entries of the groups that were shown in full detail.
+
+    >>> calm, behind, other = (11, 0, -0.0, 0, "a"), (9, -1, -40.0, -9, "a"), (9, -1, -35.0, -9, "b")
+    >>> list(rank_entries({"a": calm, "b": other}, {"a": RankEntry(behind, 1_000)}, 2_000))
+    ['a', 'b']
+    >>> list(rank_entries({"a": calm, "b": other}, {"a": RankEntry(behind, 1_000)}, 1_001 + HELD_MS))
+    ['b', 'a']
+    """
+    entries = {group_id: _rank_entry(place, held.get(group_id), now_ms) for group_id, place in places.items()}
+    return dict(sorted(entries.items(), key=lambda entry: entry[1].place))
+
+
+def _rank_entry(place: Place, held: RankEntry | None, now_ms: int) -> RankEntry:
+    """Apply rules 2 and 3."""
+    if held is not None and held.place < place and 0 <= now_ms - held.since_ms <= HELD_MS:
+        return held
+    return RankEntry(place, now_ms)

@@ -17,105 +17,76 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
-from types import MappingProxyType
-from typing import NamedTuple
 
 from assignors.coordinator import coordinator_partition
-from streaming.evaluation.causes.late_group import ExplainedLag
-from streaming.evaluation.conditions.condition_tracker import Condition
-from streaming.evaluation.conditions.unowned import UnownedNow
 from streaming.evaluation.evaluate import RecordedGroup, SampleValues, evaluate, with_sample
 from streaming.evaluation.facts import NO_LEADER, GroupLag
-from streaming.evaluation.incidents.incident import Incident, incident_by_group
+from streaming.evaluation.incidents.incident import incident_by_group
 from streaming.evaluation.lag.group_lags import GROUP_LAGS_SCHEMA
-from streaming.evaluation.lag.lag import LOG_NOT_READ, NO_FRESH_SAMPLE, ClusterSample
-from streaming.evaluation.lag.lag_evaluation import LagEvaluation
+from streaming.evaluation.lag.lag import LOG_NOT_READ, NO_FRESH_SAMPLE
 from streaming.evaluation.limits import LimitsOf, default_limits
 from streaming.evaluation.rebalances.skips import decide_skips
 from streaming.evaluation.report import GroupReport
-from streaming.group.listing import GroupListing, shown_state
-from streaming.state.monitor_view import MonitorView, WorkShares
+from streaming.group.listing import shown_state
+from streaming.state.monitor_view import MonitorView
+
+_NOTHING_DECIDED = dict[tuple[str, int], bool]()
 
 
-def _unknown_coordinator(_: str) -> int | None:
-    return None
+def _shown_sample(view: MonitorView, *, is_fresh: bool) -> tuple[MonitorView, GroupLag]:
+    """Return a view with only the known values of the last sample (rules 2 and 3).
 
-
-_NO_LAG, _NOTHING_DECIDED = GroupLag(), dict[tuple[str, int], bool]()
-
-
-class _SampleValues(NamedTuple):
-    """The values in a view that come from the last sample.
-
-    `lag` does not contain groups without committed offsets. The lag of these groups is `other_lag`.
+    Also return the lag of each group that has no lag in this view.
     """
-
-    lag: LagEvaluation | None = None
-    other_lag: GroupLag = _NO_LAG
-    listing: GroupListing | None = None
-    rebalancing_since_ms: Mapping[str, int] = MappingProxyType({})
-    work: Mapping[str, WorkShares] = MappingProxyType({})
-    coordinator_of: Callable[[str], int | None] = _unknown_coordinator
-    conditions: Mapping[str, tuple[Condition, ...]] = MappingProxyType({})
-    unowned: Mapping[str, UnownedNow] = MappingProxyType({})
-    explained_lags: Mapping[str, ExplainedLag] = MappingProxyType({})
-    incidents: tuple[Incident, ...] = ()
-
-
-def _sample_values(view: MonitorView) -> _SampleValues:
-    known = _SampleValues(
-        listing=view.listing,
-        rebalancing_since_ms=view.rebalancing_since_ms,
-        coordinator_of=_coordinators(view.sample, is_ready=view.health.ready),
-        conditions=view.conditions,
-        incidents=view.incidents,
-    )
+    if not is_fresh:
+        return MonitorView(incidents=view.incidents), GroupLag(unknown=(NO_FRESH_SAMPLE,))
     if not view.health.ready:
-        return known._replace(other_lag=GroupLag(unknown=(LOG_NOT_READ,)))
-    return known._replace(lag=view.lag, work=view.work, unowned=view.unowned, explained_lags=view.explained_lags)
+        known = replace(view, lag=None, work={}, unowned={}, explained_lags={})
+        return known, GroupLag(unknown=(LOG_NOT_READ,))
+    return view, GroupLag()
 
 
-def _without_fresh_sample(view: MonitorView) -> _SampleValues:
-    """Apply rule 2."""
-    return _SampleValues(other_lag=GroupLag(unknown=(NO_FRESH_SAMPLE,)), incidents=view.incidents)
-
-
-def _coordinators(sample: ClusterSample | None, *, is_ready: bool) -> Callable[[str], int | None]:
+def _coordinators(shown: MonitorView) -> Callable[[str], int | None]:
     """Return a function that maps a group id to the broker id of the coordinator, to NO_LEADER, or to None if unknown.
 
     While the cluster is ready, the function returns None instead of NO_LEADER, because a partition has no leader for
     some seconds when a broker restarts.
     """
+    sample = shown.sample
     if sample is None or not sample.offsets_topic_partitions:
-        return _unknown_coordinator
+        return lambda _: None
     leaders, partitions = sample.offsets_topic_leaders, sample.offsets_topic_partitions
-    without_leader = None if is_ready else NO_LEADER
+    without_leader = None if shown.health.ready else NO_LEADER
     return lambda group_id: leaders.get(coordinator_partition(group_id, partitions), without_leader)
 
 
 class Reports(Mapping[str, GroupReport]):
     """The reports of all groups, sorted by group id.
 
-    `recorded` contains the same reports, but without the values from the sample.
+    `recorded` contains the same reports, but without the values from the sample. `shown` contains the known values of
+    the last sample. `other_lag` is the lag of each group that has no lag in `shown`, for example of a group without
+    committed offsets.
     """
 
-    def __init__(self, recorded: Mapping[str, GroupReport], sample_values: _SampleValues) -> None:
+    def __init__(self, recorded: Mapping[str, GroupReport], shown: MonitorView, other_lag: GroupLag) -> None:
         self.recorded = recorded
-        self._sample_values = sample_values
+        self._shown = shown
+        self._other_lag = other_lag
         self._whole: dict[str, GroupReport] = {}
 
     @cached_property
     def with_findings(self) -> Sequence[str]:
         """The sorted ids of the groups with a condition, an unowned partition or a cause of lag at the last sample."""
-        sampled = self._sample_values
-        found = sampled.conditions.keys() | sampled.unowned.keys() | sampled.explained_lags.keys()
+        shown = self._shown
+        found = shown.conditions.keys() | shown.unowned.keys() | shown.explained_lags.keys()
         return sorted(found & self.recorded.keys())
 
     @cached_property
     def _lags(self) -> Mapping[str, GroupLag]:
         """Lag of every group. All columns are converted in one step, which is fast."""
-        lag = self._sample_values.lag
+        lag = self._shown.lag
         if lag is None:
             return {}
         ids, *columns = (lag.groups[name].to_pylist() for name in GROUP_LAGS_SCHEMA.names)
@@ -124,18 +95,18 @@ class Reports(Mapping[str, GroupReport]):
     @cached_property
     def _incident_ids(self) -> Mapping[str, str]:
         """The open incident in each group's report: the incident id by group id."""
-        shown = incident_by_group(self._sample_values.incidents)
+        shown = incident_by_group(self._shown.incidents)
         return {group_id: one.incident_id for group_id, one in shown.items()}
 
     def __getitem__(self, group_id: str) -> GroupReport:
         """Return the report of a group, with the values from the sample. Raises KeyError."""
         whole = self._whole.get(group_id)
         if whole is None:
-            sample_values, unowned = self._sample_values, self._sample_values.unowned.get(group_id)
-            explained, lag = sample_values.explained_lags.get(group_id), sample_values.lag
+            shown, unowned = self._shown, self._shown.unowned.get(group_id)
+            explained, lag = shown.explained_lags.get(group_id), shown.lag
             sampled = SampleValues(
-                self._lags.get(group_id, sample_values.other_lag),
-                sample_values.conditions.get(group_id, ()),
+                self._lags.get(group_id, self._other_lag),
+                shown.conditions.get(group_id, ()),
                 unowned.records() if unowned else None,
                 explained.work if explained else None,
                 explained.cause if explained else None,
@@ -171,21 +142,24 @@ class ReportCache:
         last = self._last
         if last is not None and last[0] is view and last[1] == is_fresh:
             return last[2]
-        sample_values = _sample_values(view) if is_fresh else _without_fresh_sample(view)
+        shown, other_lag = _shown_sample(view, is_fresh=is_fresh)
         known, self._reports_by_group = self._reports_by_group, {}
         if view.health.was_ready:
             self._reports_by_group = {
-                one.group_id: _kept_or_new(known.get(one.group_id), one) for one in self._recorded(view, sample_values)
+                one.group_id: _kept_or_new(known.get(one.group_id), one) for one in self._recorded(view, shown)
             }
-        reports = Reports({group_id: report for group_id, (_, report) in self._reports_by_group.items()}, sample_values)
+        recorded = {group_id: report for group_id, (_, report) in self._reports_by_group.items()}
+        reports = Reports(recorded, shown, other_lag)
         self._last = (view, is_fresh, reports)
         return reports
 
-    def _recorded(self, view: MonitorView, sample_values: _SampleValues) -> Iterator[RecordedGroup]:
-        """Yield the inputs of each group's report, sorted by group id (rules 2 and 4)."""
+    def _recorded(self, view: MonitorView, shown: MonitorView) -> Iterator[RecordedGroup]:
+        """Yield the inputs of each group's report, sorted by group id (rules 2 and 4).
+
+        `shown` contains the known values of the last sample.
+        """
         is_blocked, gap_totals = view.blocked_groups(), view.gap_totals
-        listing, work, since_ms = sample_values.listing, sample_values.work, sample_values.rebalancing_since_ms
-        coordinator_of = sample_values.coordinator_of
+        listing, coordinator_of = shown.listing, _coordinators(shown)
         committing = frozenset[str]() if view.lag is None else view.lag.group_ids
         group_ids = sorted(committing.union(view.groups))
         limits = self._limits_of(group_ids)
@@ -203,7 +177,7 @@ class ReportCache:
                         coordinator=coordinator_of(group_id),
                     )
                 continue
-            snapshot, evaluation, shares = record.snapshot, record.evaluation, work.get(group_id)
+            snapshot, evaluation, shares = record.snapshot, record.evaluation, shown.work.get(group_id)
             is_current = shares and evaluation and shares.position == evaluation.position
             yield RecordedGroup(
                 group_id,
@@ -211,7 +185,7 @@ class ReportCache:
                 is_blocked(group_id),
                 shown_state(snapshot, listing),
                 None,
-                since_ms.get(group_id),
+                shown.rebalancing_since_ms.get(group_id),
                 shares.imbalances if shares and is_current else (),
                 gap_totals.get(group_id),
                 decide_skips(view.decided_skips, [snapshot], {}) if snapshot.unsettled_skips else _NOTHING_DECIDED,

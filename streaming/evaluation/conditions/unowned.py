@@ -24,7 +24,7 @@ from assignors import TopicPartition
 from streaming.evaluation.assignment.common_rules import Unowned
 from streaming.evaluation.group_update import GroupState
 from streaming.evaluation.lag.lag import ClusterSample
-from streaming.evaluation.phrases import MOST_NAMED, counted, in_words
+from streaming.evaluation.phrases import counted, first_named, in_words
 from streaming.evaluation.rebalances.detectors import UNOWNED_PARTITIONS, Limits
 from streaming.group.snapshot import DEAD, EMPTY, REBALANCING
 
@@ -95,11 +95,9 @@ def describe_unowned(unowned: UnownedNow, lasting: Sequence[Unowned], now_ms: in
     '2 partitions without an owner for 10 minutes, 70 records wait: orders-2, orders-3'
     """
     lasts_ms = now_ms - min(one.since_ms for one in lasting)
-    names = ", ".join(f"{one.topic}-{one.partition}" for one in lasting[:MOST_NAMED])
-    more = len(lasting) - MOST_NAMED
+    names = first_named([f"{one.topic}-{one.partition}" for one in lasting])
     partitions, records = counted(len(lasting), "partition"), _records(unowned.records(lasting))
-    text = f"{partitions} without an owner for {in_words(lasts_ms)}, {records}: {names}"
-    return text + (f" and {more} more" if more > 0 else "")
+    return f"{partitions} without an owner for {in_words(lasts_ms)}, {records}: {names}"
 
 
 def _records(records: int | None) -> str:

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from streaming.combine import gaps
-from streaming.evaluation.phrases import MOST_NAMED, counted
+from streaming.evaluation.phrases import counted, first_named
 from streaming.evaluation.rebalances import rebalances as words
 from streaming.evaluation.rebalances.member_changes import GONE, JOINED, REJOINED, RESUBSCRIBED
 from streaming.group.members import member_name
@@ -126,12 +126,12 @@ def _members_with(row: Row, change: str) -> list[Row]:
 
 
 def _names(row: Row, change: str) -> str:
-    names = [
-        member_name(member["client_id"], member["client_host"], member["group_instance_id"])
-        for member in _members_with(row, change)
-    ]
-    more = len(names) - MOST_NAMED
-    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return first_named(
+        [
+            member_name(member["client_id"], member["client_host"], member["group_instance_id"])
+            for member in _members_with(row, change)
+        ]
+    )
 
 
 def _moves(row: Row) -> Iterator[str]:

@@ -36,7 +36,7 @@ from streaming.evaluation.assignment.rule_words import in_a_sentence, short_word
 from streaming.evaluation.facts import NO_LEADER, GroupFacts
 from streaming.evaluation.lag.lag import LOG_NOT_READ, NO_FRESH_SAMPLE
 from streaming.evaluation.lag.status import Status
-from streaming.evaluation.phrases import in_words
+from streaming.evaluation.phrases import counted, in_words
 from streaming.evaluation.rebalances.detectors import HARMLESS, UNOWNED_PARTITIONS
 from streaming.group.snapshot import UNKNOWN
 
@@ -108,7 +108,7 @@ def _violations(group: GroupFacts) -> Iterator[Trouble]:
         (Rule.NOT_SUBSCRIBED.value, foreign, "with an owner that does not subscribe to it"),
     ):
         if partitions:
-            yield Trouble(2, short_word(rule), f"{_counted(partitions, 'partition')} {what}")
+            yield Trouble(2, short_word(rule), f"{counted(partitions, 'partition')} {what}")
 
 
 def _drift(group: GroupFacts) -> Iterator[Trouble]:
@@ -117,7 +117,7 @@ def _drift(group: GroupFacts) -> Iterator[Trouble]:
         return
     are = "is" if own.drift_partitions == 1 else "are"
     strategy = group.membership.protocol or "the strategy"
-    text = f"{_counted(own.drift_partitions, 'partition')} {are} not assigned as {strategy} requires"
+    text = f"{counted(own.drift_partitions, 'partition')} {are} not assigned as {strategy} requires"
     common = {trouble.word for trouble in _violations(group)}
     words = [(short_word(rule), in_a_sentence(rule)) for rule in own.violations if short_word(rule) not in common]
     yield from (Trouble(2, f"drift: {word}", f"{sentence}: {text}") for word, sentence in words)
@@ -128,14 +128,14 @@ def _drift(group: GroupFacts) -> Iterator[Trouble]:
 def _unowned(group: GroupFacts) -> Iterator[Trouble]:
     partitions, records = group.assignment.unowned_partitions, group.unowned_records
     if partitions and not any(condition.name == UNOWNED_PARTITIONS for condition in group.conditions):
-        wait = "" if records is None else f", where {_counted(records, 'record')} wait"
-        yield Trouble(3, "unowned", f"{_counted(partitions, 'partition')} without an owner{wait}")
+        wait = "" if records is None else f", where {counted(records, 'record')} wait"
+        yield Trouble(3, "unowned", f"{counted(partitions, 'partition')} without an owner{wait}")
 
 
 def _loss(group: GroupFacts) -> Iterator[Trouble]:
     lost, seconds = group.lag.records_lost, group.lag.seconds_until_lost
     if lost:
-        yield Trouble(4, "records lost", f"{_counted(lost, 'record')} lost to retention")
+        yield Trouble(4, "records lost", f"{counted(lost, 'record')} lost to retention")
     elif seconds is not None and seconds < SOON_LOST_SECONDS:
         yield Trouble(4, "losing soon", f"retention will delete unread records in {seconds:.0f} s")
 
@@ -159,7 +159,7 @@ def _idle(group: GroupFacts) -> Iterator[Trouble]:
     idle = shares.idle if shares.avoidable_idle is None else shares.avoidable_idle
     if idle:
         yield Trouble(
-            6, "idle", f"{_counted(idle, 'idle member')} while a different member has {shares.largest:.0f} partitions"
+            6, "idle", f"{counted(idle, 'idle member')} while a different member has {shares.largest:.0f} partitions"
         )
 
 
@@ -167,12 +167,12 @@ def _excess(group: GroupFacts) -> Iterator[Trouble]:
     fairness, shares = group.fairness, group.fairness.partitions
     if shares is None or not shares.excess:
         return
-    text = f"the busiest member has {_counted(int(shares.excess), 'partition')} more than necessary"
+    text = f"the busiest member has {counted(int(shares.excess), 'partition')} more than necessary"
     if not fairness.skewed_topics:
         yield Trouble(7, "uneven", text)
         return
     remedy = f"; the strategy {fairness.remedy} would prevent this" if fairness.remedy else ""
-    skew = f"the same members have one more partition than the others in {_counted(fairness.skewed_topics, 'topic')}"
+    skew = f"the same members have one more partition than the others in {counted(fairness.skewed_topics, 'topic')}"
     yield Trouble(7, "topic skew", f"{text}: {skew}{remedy}")
 
 
@@ -201,10 +201,6 @@ def _unknown(group: GroupFacts) -> Iterator[Trouble]:
         yield Trouble(UNKNOWN_RULE, "lag unknown", "lag unknown: the monitor cannot read all of __consumer_offsets now")
     elif group.lag.unknown:
         yield Trouble(UNKNOWN_RULE, "lag unknown", f"lag unknown: {', '.join(group.lag.unknown).replace('_', ' ')}")
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 _RULES: tuple[Callable[[GroupFacts], Iterator[Trouble]], ...] = (
