@@ -47,22 +47,22 @@ ASSIGNMENT_DRIFT = Table(
             column(
                 "verdict",
                 pa.string(),
-                "result of the comparison. The following values apply to the group's own strategy. `match` means that"
-                " every partition has the expected owner. `drift` means that the assignment breaks a rule of the"
-                " strategy, or that the leader's own library computes a different assignment. `equivalent` means that"
-                " some partitions do not have the expected owner, but that the strategy also allows this assignment."
-                " `withheld` means that some partitions get an owner only in the next round of a cooperative"
-                " rebalance. `differs_from_java` means that the assignment breaks no rule, but that the Java client"
-                " would compute a different assignment. `rebalancing` means that the generation or epoch has no"
-                " assignment yet. `unknown` means that an input of the comparison is missing. `not_evaluated` means"
-                " that the monitor does not implement the strategy, or that your own strategy failed. For a strategy"
-                " that the group does not use, the value is same, differs, unknown or not_evaluated",
+                "result of the comparison. If the row is about the group's own strategy, the result has one of eight"
+                " values. `match` means that every partition has the expected owner. `drift` means that the"
+                " assignment breaks a rule of the strategy, or that the leader's library computes a different"
+                " assignment. `equivalent` means that the strategy allows both the actual and the expected"
+                " assignment. `withheld` means that some partitions get an owner only in the next round of a"
+                " cooperative rebalance. `differs_from_java` means that the assignment breaks no rule, but that the"
+                " Java client would compute a different assignment. `rebalancing` means that the generation or epoch"
+                " has no assignment yet. `unknown` means that an input of the comparison is missing. `not_evaluated`"
+                " means that the monitor does not implement the strategy, or that your own strategy failed. If the"
+                " row is about a different strategy, the value is same, differs, unknown or not_evaluated",
             ),
             column(
                 "reason",
                 pa.string(),
-                "reason for the verdict unknown, not_evaluated or differs_from_java. If the verdict is drift, but the"
-                " monitor checked only the common rules of all strategies, the column contains the reason for this"
+                "reason for the verdict unknown, not_evaluated or differs_from_java. If the verdict is drift, and"
+                " the monitor checked only the common rules of all strategies, the column contains the reason for the"
                 " limited check. Otherwise empty",
             ),
             column("drift_partitions", pa.int32(), _DRIFT_PARTITIONS),
@@ -72,7 +72,11 @@ ASSIGNMENT_DRIFT = Table(
                 "partitions whose owner breaks a rule, with their actual owners and their expected owner. Empty if the"
                 " verdict is not drift",
             ),
-            column("violations", pa.list_(pa.string()), "names of the broken rules. Empty if the verdict is not drift"),
+            column(
+                "violations",
+                pa.list_(pa.string()),
+                "names of the rules that the assignment breaks. Empty if the verdict is not drift",
+            ),
             column("assigned_by", pa.string(), _ASSIGNED_BY),
             column(
                 "evidence",
@@ -83,8 +87,7 @@ ASSIGNMENT_DRIFT = Table(
             column(
                 "metadata_sampled_time",
                 TIME,
-                "time of the sample that contains the topic metadata for the verdict. If several samples contain these"
-                " metadata, the value is the time of the oldest sample",
+                "time of the oldest sample that contains the topic metadata for the verdict",
             ),
         ]
     ),

@@ -57,8 +57,8 @@ SAMPLED = (
     column(
         "sampled_time",
         TIME,
-        "time of the sample: the time when the monitor requested the end offsets. The monitor read all commits of the"
-        " sample before this time",
+        "time of the sample: the time when the monitor requested the end offsets. The sample contains only commits"
+        " that the monitor had read before sampled_time",
     ),
 )
 SAMPLED_PARTITION = (

@@ -28,7 +28,7 @@ _MEASURED = (
     column(
         "sampled_time",
         TIME,
-        "time when the monitor sampled lag or throughput. Null if measure is partitions",
+        "time of the sample of lag or throughput. Null if measure is partitions",
     ),
 )
 
@@ -36,8 +36,8 @@ ASSIGNMENT_IMBALANCE = Table(
     "assignment_imbalance",
     "how evenly the work of one generation is distributed. The column scope shows who shares the work: all members,"
     " all client hosts, or the subscribers of one topic. If measure is partitions, the monitor writes rows for each"
-    " evaluated generation. If measure is lag or throughput, it writes a row when the score has changed by at least"
-    " ten points. It also writes a row when the score becomes known or unknown",
+    " evaluated generation. If measure is lag or throughput, the monitor writes a row when the score has changed by"
+    " at least ten points, or when the score becomes known or unknown",
     pa.schema(
         [
             *_MEASURED,
@@ -58,14 +58,14 @@ ASSIGNMENT_IMBALANCE = Table(
             column(
                 "participants",
                 pa.int32(),
-                "number of members or client hosts that the row compares. Null if unknown. If participants is null,"
-                " all numbers in the following columns are also null",
+                "number of members or client hosts that the row compares. Null if unknown. Then all numbers of the"
+                " row are null",
             ),
             column("total", pa.float64(), "total work of all participants. The unit depends on the column measure"),
             column(
                 "largest",
                 pa.float64(),
-                "largest amount of work of one member or host. The unit depends on the column measure",
+                "work of the member or host that has the most work. The unit depends on the column measure",
             ),
             column(
                 "smallest",
@@ -75,8 +75,8 @@ ASSIGNMENT_IMBALANCE = Table(
             column(
                 "busiest",
                 pa.string(),
-                "member or host with the most work. If several members or hosts have the same amount of work, the"
-                " column contains the first name in alphabetical order. Null if there is no work",
+                "member or host with the most work. If several members or hosts have the most work, the column"
+                " contains the first name in alphabetical order. Null if there is no work",
             ),
             column(
                 "idle", pa.int32(), "number of members or hosts without a partition. Null if measure is not partitions"
@@ -84,9 +84,8 @@ ASSIGNMENT_IMBALANCE = Table(
             column(
                 "idle_in_any_assignment",
                 pa.int32(),
-                "smallest number of idle members or hosts that is possible in a valid assignment. For example, some"
-                " members must be idle if there are fewer partitions than members. Null if unknown, or if measure is"
-                " not partitions",
+                "smallest possible number of idle members or hosts. For example, one member must be idle if three"
+                " members consume two partitions. Null if unknown, or if measure is not partitions",
             ),
             column(
                 "max_to_mean_ratio",
@@ -103,14 +102,14 @@ ASSIGNMENT_IMBALANCE = Table(
             column(
                 "gini",
                 pa.float64(),
-                "Gini coefficient of the work. The value is 0 if the work is shared evenly. The value is (participants"
-                " - 1) / participants if one member or host has all the work. Null if total is 0",
+                "Gini coefficient of the work. The value is 0 if the work is shared evenly. The value is near 1 if"
+                " one of many members or hosts has all the work. Null if total is 0",
             ),
             column(
                 "score",
                 pa.float64(),
                 "fairness score from 0 to 100. The score is 100 if no valid assignment shares the work more evenly."
-                " The score is 0 if one member or host has all the work, and other members or hosts could share this"
+                " The score is 0 if one member or host has all the work, although a valid assignment would share the"
                 " work. Null if unknown (see score_reason)",
             ),
             column(
@@ -123,9 +122,8 @@ ASSIGNMENT_IMBALANCE = Table(
             column(
                 "excess",
                 pa.float64(),
-                "excess work of the busiest member or host. The value is the work of the busiest member or host, minus"
-                " the work of the busiest member or host in the fairest valid assignment. The unit depends on the"
-                " column measure",
+                "work that the busiest member or host has too much, compared with the fairest valid assignment. The"
+                " unit depends on the column measure",
             ),
             column(
                 "unknown_reason",
@@ -137,13 +135,13 @@ ASSIGNMENT_IMBALANCE = Table(
             column(
                 "topic_skew",
                 _SKEW,
-                "topic skew of the group. If a topic cannot be divided equally, some members hold one extra partition."
-                " Topic skew means that the same members hold the extra partitions of several topics. The field"
-                " `members` contains at most ten of these members. The field `topics` is the number of topics in which"
-                " these members hold an extra partition. The field `surplus_partitions` is the number of partitions"
-                " that other members would hold in the fairest valid assignment. Null if there is no skew, if measure"
-                " is not partitions, or if scope is not member. The column removes_topic_skew of the table what_if"
-                " marks the strategy that removes the skew",
+                "topic skew of the group. If a topic cannot be divided equally, some members get one extra"
+                " partition. Topic skew means that the same members have the extra partitions of several topics. The"
+                " field `members` contains at most ten members with extra partitions. The field `topics` is the"
+                " number of topics with the skew. The field `surplus_partitions` is the number of partitions that"
+                " other members would have in the fairest valid assignment. Null if there is no skew, if measure is"
+                " not partitions, or if scope is not member. The column removes_topic_skew of the table what_if marks"
+                " the strategy that removes the skew",
             ),
             NOT_KNOWN,
         ]
@@ -152,11 +150,11 @@ ASSIGNMENT_IMBALANCE = Table(
 
 WHAT_IF = Table(
     "what_if",
-    "the assignment that one strategy would compute for one generation. The column change shows the assumed number of"
-    " members: the present number, one member more, or one member fewer. If one micro-batch contains several"
-    " generations of a group, the monitor writes rows only for the last generation. A group with more than 500"
-    " partitions has only rows for the present number of members. A group with more than 20,000 partitions has no"
-    " rows",
+    "the assignment that one strategy would compute for one generation. The column change shows the assumed number"
+    " of members: the present number, one member more, or one member fewer. If one micro-batch contains several"
+    " generations of a group, the monitor writes rows only for the last generation. If a group has more than 500"
+    " partitions, the table has only rows for the present number of members. A group with more than 20,000 partitions"
+    " has no rows",
     pa.schema(
         [
             *RECORD,
@@ -188,8 +186,7 @@ WHAT_IF = Table(
             column(
                 "excess_partitions",
                 pa.int32(),
-                "number of excess partitions of the busiest member. The value is the number of partitions of the"
-                " busiest member, minus the number of partitions of the busiest member in the fairest valid"
+                "number of partitions that the busiest member would have too many, compared with the fairest valid"
                 " assignment. Null if unknown",
             ),
             column("idle_members", pa.int32(), "number of members without partitions"),
@@ -201,15 +198,14 @@ WHAT_IF = Table(
             column(
                 "unavoidable_moves",
                 pa.int32(),
-                "number of moved partitions whose owner leaves because of the change. These partitions must move with"
-                " every strategy",
+                "number of moved partitions of the member that leaves. Such partitions must move with every strategy",
             ),
             column("unassigned_partitions", pa.int32(), "number of partitions without an owner"),
             column(
                 "widest_topic_spread",
                 pa.int32(),
-                "largest spread of a topic. The spread of a topic is the largest number of its partitions that one"
-                " subscriber holds, minus the smallest number of its partitions that one subscriber holds",
+                "largest spread of a topic. The spread of a topic is the difference between the partition counts of"
+                " its busiest and its least busy subscriber",
             ),
             column(
                 "widest_spread_topic", pa.string(), "topic with the largest spread. Null if the largest spread is 0"

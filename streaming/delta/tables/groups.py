@@ -58,9 +58,10 @@ GROUP_GENERATIONS = Table(
     "group_generations",
     "the state of a group after one record that changed the group. In a classic group, such a record is a new"
     " generation with its assignment, the rejoin of a static member, or the transition to Empty. In a KIP-848 group,"
-    " it is a new epoch, a new assignment epoch, or the end of a reconciliation. The tombstone of a group also has a"
-    " row. If the brokers no longer list a group, but no record shows its end, the monitor writes a row with the state"
-    " Gone. This row contains the partition and the offset of the group's last record",
+    " such a record is a new epoch, a new assignment epoch, or the end of a reconciliation. The tombstone of a group"
+    " also has a row. If the brokers no longer list a group, but no record shows its end, the monitor writes a row"
+    " with the state Gone. The row with the state Gone contains the partition and the offset of the group's last"
+    " record",
     pa.schema(
         [
             *RECORD,
@@ -139,12 +140,12 @@ REBALANCES = Table(
             column(
                 "kind",
                 pa.string(),
-                "kind of the change. `static_rejoin` means that a static member rejoined with a new member id, without"
-                " a rebalance. `became_empty` means that the last member left. `first_seen` means that the monitor has"
-                " no earlier data about the group. `created` means that the group was created again. `upgraded` means"
-                " that the group changed to KIP-848. `downgraded` means that the group changed back to the classic"
-                " protocol. `deleted` means that the record is a tombstone of the group. If the tombstone is a part of"
-                " an upgrade or downgrade, the group still exists, and its next row has the kind upgraded or"
+                "kind of the change. `static_rejoin` means that a static member rejoined with a new member id,"
+                " without a rebalance. `became_empty` means that the last member left. `first_seen` means that the"
+                " monitor has no earlier data about the group. `created` means that the group was created again."
+                " `upgraded` means that the group changed to KIP-848. `downgraded` means that the group changed back"
+                " to the classic protocol. `deleted` means that the record is a tombstone of the group. After the"
+                " tombstone of an upgrade or downgrade, the next row of the group has the kind upgraded or"
                 " downgraded. `rebalance` means any other change",
             ),
             column(
@@ -183,7 +184,7 @@ REBALANCES = Table(
                 pa.int32(),
                 "number of partitions that moved to a different owner. A cooperative rebalance can have several"
                 " rounds, with one row for each round. The row of the last round contains the number of moves in all"
-                " rounds. The rows of earlier rounds contain null. Null if unknown",
+                " rounds. Null if unknown, or if the row describes an earlier round",
             ),
             column(
                 "fewest_moves",
@@ -200,13 +201,13 @@ REBALANCES = Table(
                 pa.int32(),
                 "number of withheld partitions in this round of a cooperative rebalance (KIP-429). A withheld"
                 " partition was revoked from its owner and has no new owner yet. Usually, the next round assigns the"
-                " partition to a different member. If its topic was deleted, no member gets the partition",
+                " withheld partition to a different member. If the topic was deleted, no member gets the partition",
             ),
             column(
                 "unowned",
                 NAMED_PARTITIONS,
                 "partitions without an owner after the rebalance, including withheld partitions. The column contains"
-                " only partitions that were known before the rebalance or that a member claims. Some of these"
+                " only partitions that were known before the rebalance or that a member claims. Some of the"
                 " partitions may no longer exist, because the records do not show deletions",
             ),
             column(
@@ -249,13 +250,13 @@ REBALANCES = Table(
             column(
                 "rebalances_by_cause_total",
                 _BY_CAUSE,
-                "number of rebalances for each cause, since the monitor first saw the group",
+                "number of rebalances for each cause since the monitor first saw the group",
             ),
             column(
                 "moved_partitions_total",
                 _BY_NEED,
-                "number of moved partitions for each value of necessary (true, false or unknown), since the monitor"
-                " first saw the group",
+                "number of moved partitions since the monitor first saw the group. The field `necessary` is true,"
+                " false or unknown",
             ),
         ]
     ),
@@ -263,9 +264,9 @@ REBALANCES = Table(
 
 GROUP_CONDITIONS = Table(
     "group_conditions",
-    "the start or the end of one condition of a group. The row contains the time of the sample that first showed this"
-    " change. At the first sample of each UTC date, the monitor writes the row of every active condition again. So an"
-    " active condition still has a row when the monitor has deleted old rows",
+    "the start or the end of one condition of a group. The row contains the time of the sample that first showed"
+    " this change. At the first sample of each UTC date, the monitor writes the row of every active condition again."
+    " So an active condition always has a recent row",
     pa.schema(
         [
             *SAMPLED,
@@ -292,14 +293,13 @@ GROUP_CONDITIONS = Table(
             column(
                 "detail",
                 pa.string(),
-                "details of the condition at the last check, for example the member, the number of repetitions or the"
-                " duration",
+                "details of the condition, for example the member, the number of repetitions or the duration",
             ),
             column(
                 "read_up_to_time",
                 TIME,
-                "time up to which the monitor had read the group's records. The row takes all records before this time"
-                " into account. Null if the row is repeated, or if the group no longer exists",
+                "time up to which the monitor had read the group's records when it detected the change. Null if the"
+                " row is repeated, or if the group no longer exists",
             ),
         ]
     ),
@@ -307,9 +307,9 @@ GROUP_CONDITIONS = Table(
 
 COMMIT_GAPS = Table(
     "commit_gaps",
-    "one commit gap. A commit gap is the time around one rebalance in which no member of the group committed. The"
-    " columns offsets_topic_partition and offsets_topic_offset have the same values as in the row of the rebalance in"
-    " the table rebalances. The monitor writes the row when it closes the gap (see the column closed_by). If"
+    "one commit gap. A commit gap is the time around one rebalance in which no member of the group committed. To"
+    " join a commit gap with its row in the table rebalances, use the columns offsets_topic_partition and"
+    " offsets_topic_offset. The monitor writes the row of a gap when it closes the gap (see the column closed_by). If"
     " source.kind is admin-api, the table has no rows",
     pa.schema(
         [
@@ -325,12 +325,11 @@ COMMIT_GAPS = Table(
             column(
                 "unknown_reason",
                 pa.string(),
-                "reason why commit_gap_ms is unknown. `no_commit_before` means that the group had no commit before the"
-                " rebalance. `no_commit_after` means that the group had no commit after the rebalance until the"
-                " monitor closed the gap. `offsets_missing` means that a record in the gap is missing or could not be"
-                " decoded, and that this record was possibly a commit. `clock_went_back` means that the first commit"
-                " after the rebalance has an earlier timestamp than the last commit before the rebalance, because the"
-                " timestamps come from two brokers with different clocks",
+                "reason why commit_gap_ms is unknown. `no_commit_before` means that the group had no commit before"
+                " the rebalance. `no_commit_after` means that the group had no commit after the rebalance until the"
+                " monitor closed the gap. `offsets_missing` means that a possible commit in the gap is missing or"
+                " could not be decoded. `clock_went_back` means that the timestamps of the two commits come from two"
+                " brokers with different clocks",
             ),
             column(
                 "worst_topic",
@@ -346,14 +345,14 @@ COMMIT_GAPS = Table(
             column(
                 "worst_gap_ms",
                 pa.int64(),
-                "commit gap of the worst partition: milliseconds from its last commit before the rebalance to its"
-                " first commit after the rebalance",
+                "milliseconds between the last commit of the worst partition before the rebalance and its first"
+                " commit after the rebalance",
             ),
             column(
                 "silent_partitions",
                 pa.int32(),
-                "number of partitions that had a commit before the rebalance, but no commit from the rebalance until"
-                " the monitor closed the gap. Null if unknown",
+                "number of partitions with a commit before the rebalance, but without a commit after the rebalance."
+                " The count ends when the monitor closes the gap. Null if unknown",
             ),
             column(
                 "usual_interval_ms",
@@ -364,21 +363,20 @@ COMMIT_GAPS = Table(
             column(
                 "recommitted_records",
                 pa.int64(),
-                "number of records that the group read again, because the committed offset decreased. For each"
-                " partition, the number is the last committed offset before the rebalance, minus the first committed"
-                " offset after the rebalance. A partition whose committed offset did not decrease counts as 0. The"
-                " column contains the sum over all partitions. The value is a minimum, because members may read"
-                " records twice without committing them twice. Offset resets of a group without members do not count."
-                " Null if unknown, or if no partition has a commit both before and after the rebalance",
+                "number of records that the group read again, because committed offsets decreased during the"
+                " rebalance. The value is the sum of these decreases over all partitions. The real number can be"
+                " larger, because members may read records twice without committing them twice. Offset resets of a"
+                " group without members do not count. Null if unknown, or if no partition has a commit both before"
+                " and after the rebalance",
             ),
             column(
                 "closed_by",
                 pa.string(),
-                "reason why the monitor closed the gap. `all_committed` means that each partition with a commit before"
-                " the rebalance has a new commit, or that its committed offset was deleted. `next_rebalance` means"
-                " that the next rebalance started. `round_passed` means that the monitor read a record that is more"
-                " than evaluation.stuck_after_seconds newer than the rebalance. `group_deleted` means that the group"
-                " was deleted. `nothing_before` means that there was no commit before the rebalance",
+                "reason why the monitor closed the gap. `all_committed` means that each partition with a commit"
+                " before the rebalance has a new commit or no longer has a committed offset. `next_rebalance` means"
+                " that the next rebalance started. `round_passed` means that evaluation.stuck_after_seconds have"
+                " passed since the rebalance, according to a newer record. `group_deleted` means that the group was"
+                " deleted. `nothing_before` means that there was no commit before the rebalance",
             ),
             column(
                 "last_commit_time",

@@ -26,10 +26,9 @@ _EVIDENCE = pa.list_(
 INCIDENTS = Table(
     "incidents",
     "the start, a change or the end of one incident. The row contains the time of the sample that first showed this"
-    " change. At the first sample of each UTC date, the monitor writes the row of every open incident again. So an open"
-    " incident still has a row when the monitor has deleted old rows. The last row of an incident describes the whole"
-    " incident. The rules"
-    " are in streaming/evaluation/incidents/__init__.py",
+    " change. At the first sample of each UTC date, the monitor writes the row of every open incident again. So an"
+    " open incident always has a recent row. The last row of an incident describes the whole incident. The rules are"
+    " in streaming/evaluation/incidents/__init__.py",
     pa.schema(
         [
             *SAMPLED,
@@ -53,8 +52,8 @@ INCIDENTS = Table(
             column(
                 "quiet_since_time",
                 TIME,
-                "time when the last active evidence ended. If no new evidence starts, the monitor closes the incident"
-                " ten minutes later. Null while evidence is active",
+                "time when the last active evidence ended. If no new evidence starts, the incident ends ten minutes"
+                " after quiet_since_time. Null while evidence is active",
             ),
             column(
                 "end_time",
@@ -70,8 +69,8 @@ INCIDENTS = Table(
             column(
                 "cause",
                 pa.string(),
-                "cause of the incident. The cause is coordinator_gone, coordinator, client_host, records_lost or"
-                " unknown. It can also be the name of a condition or of a cause of lag. The rules are in"
+                "cause of the incident. The cause is coordinator_gone, coordinator, client_host, records_lost,"
+                " unknown, the name of a condition, or the name of a cause of lag. The rules are in"
                 " streaming/evaluation/incidents/incident_cause.py",
             ),
             column("runbook_section", pa.string(), "section of the runbook for this cause"),

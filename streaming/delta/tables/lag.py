@@ -20,8 +20,8 @@ GROUP_LAG = Table(
     "group_lag",
     "the lag of one group in one partition at one sample. Only partitions with a committed offset have rows. The"
     " monitor writes a row only if a value changed since the last sample. The first write of each UTC date contains all"
-    " partitions. If a committed offset no longer exists, the monitor writes a last row for its partition. In this row,"
-    f" unknown_reason is {OFFSET_DELETED}, and all numbers are null",
+    " partitions. If a committed offset no longer exists, the monitor writes a last row for its partition. In the last"
+    f" row, unknown_reason is {OFFSET_DELETED}, and all numbers are null",
     pa.schema(
         [
             *SAMPLED_PARTITION,
@@ -46,8 +46,8 @@ GROUP_LAG = Table(
                 "lag",
                 pa.int64(),
                 "number of records that the group has not committed. The value is end_offset minus committed_offset."
-                " If the log has no record at committed_offset, the value is end_offset minus the offset of the next"
-                " record in the log. Null if unknown",
+                " If the log has no record at committed_offset, the offset of the next record replaces"
+                " committed_offset. Null if unknown",
             ),
             column(
                 "unknown_reason",
@@ -77,15 +77,13 @@ GROUP_LAG = Table(
                 "consumed_records_per_second",
                 pa.float64(),
                 "growth of committed_offset in records per second, as the mean of the last five minutes. Null if"
-                " unknown. The rate is unknown in the first minute of observation, and for a short time after"
-                " committed_offset decreased",
+                " unknown: in the first minute of observation, and for a short time after committed_offset decreased",
             ),
             column(
                 "produced_records_per_second",
                 pa.float64(),
-                "growth of end_offset in records per second, as the mean of the last five minutes. Null if unknown."
-                " The rate is unknown in the first minute of observation, and for a short time after the topic was"
-                " deleted and created again",
+                "growth of end_offset in records per second, as the mean of the last five minutes. Null if unknown:"
+                " in the first minute of observation, and for a short time after the topic was created again",
             ),
         ]
     ),
@@ -96,7 +94,7 @@ PARTITION_STATUS = Table(
     "the status of one group in one partition at one sample. Only partitions with a committed offset have rows. The"
     " monitor writes a row only if status or records_lost changed since the last sample. The first write of each UTC"
     " date contains all partitions. If a committed offset no longer exists, the monitor writes a last row for its"
-    " partition. In this row, all values of the partition are null",
+    " partition. In the last row, all values of the partition are null",
     pa.schema(
         [
             *SAMPLED_PARTITION,
@@ -110,15 +108,14 @@ PARTITION_STATUS = Table(
                 "status_rule",
                 pa.int8(),
                 "number of the rule that determined the status. The rules are in streaming/evaluation/lag/status.py."
-                " If rule 8 or 9 applies, the status is unknown. Rule 8 applies if an open transaction blocks the"
-                " group. Rule 9 applies if all unread offsets may be transaction markers or records of aborted"
-                " transactions",
+                " Rules 8 and 9 mean that the status is unknown. Rule 8: an open transaction blocks the group. Rule"
+                " 9: all unread offsets may be transaction markers or records of aborted transactions",
             ),
             column(
                 "completeness",
                 pa.float64(),
-                "number of known commits among the last ten commits, divided by ten. For example, the value is 0.5 if"
-                " the monitor knows five commits",
+                "share of the last ten commits that the monitor knows. For example, the value is 0.5 if the monitor"
+                " knows five commits",
             ),
             column(
                 "committed_offset",
@@ -150,7 +147,7 @@ PARTITION_STATUS = Table(
                 "seconds_until_lost_kind",
                 pa.string(),
                 "precision of seconds_until_lost. The value is `estimate` or `at_least`. The value `at_least` means"
-                " that the real time can be longer. Null if seconds_until_lost is null",
+                " that retention may delete the records later. Null if seconds_until_lost is null",
             ),
         ]
     ),
@@ -202,7 +199,7 @@ LAG_CAUSES = Table(
             column(
                 "text",
                 pa.string(),
-                "description of the cause, with the evidence that the monitor saw at the start of the cause",
+                "description of the cause, with the evidence from the start of the cause",
             ),
         ]
     ),

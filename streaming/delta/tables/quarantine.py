@@ -12,8 +12,8 @@ from streaming.delta.tables.columns import (
 
 QUARANTINE = Table(
     "quarantine",
-    "one record that the monitor could not decode. Sometimes only the data of one member could not be decoded. If a"
-    " batch has many such records, one row can describe several records (see the column records)",
+    "one record that the monitor could not decode. If a batch has many undecodable records, one row can describe"
+    " several records (see the column records)",
     pa.schema(
         [
             *RECORD,
@@ -28,8 +28,8 @@ QUARANTINE = Table(
             column(
                 "field",
                 pa.string(),
-                "field that could not be decoded. If the field is `value.members[...]`, only the data of one member"
-                " are unknown",
+                "field that could not be decoded. If the field is `value.members[...]`, the monitor decoded all data"
+                " except the data of one member",
             ),
             column(
                 "key_bytes",
@@ -44,10 +44,10 @@ QUARANTINE = Table(
             column(
                 "records",
                 pa.int64(),
-                "number of records that the row describes, normally 1. If a batch contains more than 1 MiB of such"
-                " records in one partition, all further records with the same reason share one row. The shared row"
-                " contains no key and no value. In a shared row, offsets_topic_offset is the offset of the last"
-                " record",
+                "number of records that the row describes, normally 1. If a batch contains more than 1 MiB of"
+                " undecodable records in one partition, further records with the same reason share one row. The"
+                " shared row contains no key and no value. In a shared row, offsets_topic_offset is the offset of the"
+                " last record",
             ),
             column("first_offset", pa.int64(), "offset of the first record that the row describes"),
         ]
