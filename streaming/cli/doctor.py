@@ -45,7 +45,7 @@ _WIDTH = max(map(len, ("ok", "note", "failed", "not checked")))
     help="Additional label of the test alerts, for example team=payments. You can repeat this option. You cannot set"
     " the labels alertname, severity, cluster and group.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line for each checked point.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line for each check.")
 def doctor(  # noqa: PLR0913 - click hands over every option by name
     *,
     file: Path | None,
@@ -56,19 +56,19 @@ def doctor(  # noqa: PLR0913 - click hands over every option by name
     alert_labels: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Check everything that the monitor needs. Print one line for each checked point, and a remedy for each problem.
+    """Check everything that the monitor needs. Print one line for each check, and a remedy for each problem.
 
     The command checks Java, memory, disks, jars, brokers, rights, clocks, the checkpoint and the tables. If the address
-    of Prometheus is known, it also checks the scrape job, the alert rules and Alertmanager. The check of a cluster
-    takes about 20 seconds, or longer if a broker stops answering. If a check does not end within 60 seconds, the check
-    fails, and the next check starts. Run the command with the settings of the monitor. The monitor can run at the same
-    time. The command changes nothing, except that it can send test alerts.
+    of Prometheus is known, the command also checks the scrape job, the alert rules and Alertmanager. The check of a
+    cluster takes about 20 seconds, or longer if a broker does not respond. If a check does not end within 60 seconds,
+    the check fails, and the next check starts. Run the command with the settings of the monitor. The monitor can run at
+    the same time. The command changes nothing. With --send-test-alert, it sends test alerts.
 
     Each line starts with `ok`, `note`, `failed` or `not checked`. A note describes a problem that does not stop the
     monitor.
 
-    The exit code is 0 if no checked point failed. It is 1 if a point failed, or if the settings have errors. It is 2 if
-    the arguments are wrong.
+    The exit code is 0 if no check failed. The exit code is 1 if a check failed, or if the settings have errors. The
+    exit code is 2 if the arguments are wrong.
     """
     labels = dict(map(_label, alert_labels))
     try:

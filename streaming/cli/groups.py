@@ -93,9 +93,9 @@ _REASONS = {
 @click.option(
     "--monitor",
     metavar="URL",
-    help="Address of a running monitor, for example http://localhost:9560. The output then also shows values that only"
-    " the monitor knows, such as the lag [default: links.page_url in the settings; no address if --bootstrap-server is"
-    " set].",
+    help="Address of a running monitor, for example http://localhost:9560. With this address, the output also shows"
+    " values that only the monitor knows, such as the lag [default: links.page_url in the settings; no address if"
+    " --bootstrap-server is set].",
 )
 def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     bootstrap_server: str | None,
@@ -121,9 +121,9 @@ def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     storm. The start times of the conditions are in UTC. For details, run `rebalance-monitor history GROUP`.
 
     If a monitor runs and its address is known, the output also shows the lag of each group and the cause of the lag.
-    With --verbose, it also shows the last commit in UTC, the leader, the timeouts and the estimated time until the
-    group has no lag. It also shows the consume rate and the produce rate in records per second, as means of five
-    minutes. With --json, the field `monitor` contains all fields that the API of the monitor returns for the group.
+    With --verbose, the output also shows the last commit in UTC, the leader, the timeouts, the rates and the estimated
+    time until the group has no lag. Rates are in records per second, as means of five minutes. With --json, the field
+    `monitor` contains all fields that the API of the monitor returns for the group.
     """
     try:
         settings = _settings(cluster, file, is_other_cluster=bootstrap_server is not None)

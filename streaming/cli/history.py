@@ -60,12 +60,11 @@ def history(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     """Describe the last rebalances of GROUP. Times are UTC.
 
     For each rebalance, the output shows the time, the cause, the members, the moved partitions, the necessary moves and
-    the fairness. It also shows the start and the end of each condition, for example of a rebalance storm. The lines are
-    sorted by time. Conditions that are still active come last.
+    the fairness. The output also shows the start and the end of each condition, for example of a rebalance storm. The
+    lines are sorted by time. Conditions that are still active come last.
 
-    With --at TIME, the output shows the members, their partitions, the verdict, the lag and the conditions at TIME.
-    With --between, the output shows the members that joined or left, and the partitions that each member lost or
-    gained.
+    With --at TIME, the output shows the state of the group at TIME, for example the members and the lag. With
+    --between, the output shows the members that joined or left, and the partitions that each member lost or gained.
 
     The command reads only the tables, so you can run it while the monitor runs.
     """

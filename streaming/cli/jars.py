@@ -36,14 +36,14 @@ from streaming.jars import BROKER_SETS, FIRST_RUN, JAR_SETS, JarsError, JarSetNa
     "source",
     type=click.Path(path_type=Path, readable=False),  # our own error has the remedy
     metavar="FOLDER",
-    help="Download nothing, but copy the jars from this folder, which --to created on a different machine.",
+    help="Copy the jars from this folder instead of downloading them. The option --to creates such a folder.",
 )
 def jars(*, every_kafka: bool, target: Path | None, source: Path | None) -> None:
     """Download and verify the jars of Spark, Delta and Kafka, and create class archives.
 
     Each user of a machine needs this command only once. If all files exist already, the command takes about one second.
     With class archives, Java starts faster. To create the archives, the command runs a broker and a monitor for about
-    one minute. If it cannot create the archives, it prints the reason. Java then starts without class archives.
+    one minute. If the command cannot create the archives, it prints the reason, and Java later starts without archives.
 
     For a machine without internet access, run `rebalance-monitor jars --to FOLDER` on a machine with internet access.
     Copy the folder to the other machine, and run `rebalance-monitor jars --from FOLDER` there. Both machines need the

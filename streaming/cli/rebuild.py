@@ -20,27 +20,27 @@ from streaming.errors import RemedyError
     "--repair-tables",
     "is_repairing",
     is_flag=True,
-    help="Repair damaged tables first. The repair can move damaged files from the folder of a table to a folder next to"
-    " it.",
+    help="Repair damaged tables first. The repair can move damaged files to a separate folder.",
 )
 @config_option
 def rebuild(cluster: str | None, is_repairing: bool, file: Path | None) -> None:
-    """Create a new checkpoint from __consumer_offsets and the tables. Counters keep their values.
+    """Create a new checkpoint from __consumer_offsets and the tables. The counters of the monitor keep their values.
 
-    Use this command if a checkpoint is damaged, or if it belongs to a different version of the monitor. Also use this
-    command if you must change a setting that is fixed for an existing checkpoint. The command renames the old
-    checkpoint. The next run reads __consumer_offsets from its start, but it does not write rows that the tables already
-    contain. If several clusters are configured, the command rebuilds only the checkpoint of one cluster.
+    Use this command if a checkpoint is damaged or belongs to a different version of the monitor. Also use this command
+    if you must change a setting that is fixed for an existing checkpoint. The command renames the old checkpoint. The
+    next run reads __consumer_offsets from its start, but does not write rows that the tables already contain. If
+    several clusters are configured, the command rebuilds only the checkpoint of one cluster.
 
     If tables are damaged, the command fails and changes nothing. With --repair-tables, the command first repairs each
     damaged table and prints a description of the repair. A repair either restores the last good version of a table, or
     removes damaged files, or renames the table and creates a new table. If __consumer_offsets still contains the
     records of removed rows, the next run of this cluster writes these rows again. All other removed rows are lost. If
     the repair also removed rows of a different cluster, the monitor of that cluster reports the loss at its next start.
-    In this case, rebuild the checkpoint of that cluster, too.
+    Then also rebuild the checkpoint of that cluster.
 
-    The exit code is 0 if the checkpoint was rebuilt. It is 1 if the rebuild failed and a second try may help. It is 78
-    if you must fix the reported error before you try again. If the command fails, the old checkpoint keeps its name.
+    The exit code is 0 if the checkpoint was rebuilt. The exit code is 1 if the rebuild failed and a second try may
+    help. The exit code is 78 if you must fix the reported error before you try again. If the command fails, the old
+    checkpoint keeps its name.
     """
     start_logging("INFO")
     try:

@@ -54,15 +54,15 @@ def run(file: Path | None, log_level: str) -> None:
     localhost:9092, and stores the checkpoint and the tables in ~/.local/state/kafka-rebalance-monitor. To print every
     setting, run `rebalance-monitor config check`.
 
-    After the first sample of a cluster, the log shows the brokers and the groups. It also shows the missing rights, the
-    unknown values and the next steps. To check everything before the start, run `rebalance-monitor doctor`.
+    After the first sample of a cluster, the log shows the brokers and the groups. The log also shows the missing
+    rights, the unknown values and the next steps. To check everything before the start, run `rebalance-monitor doctor`.
 
     Each section [clusters.NAME] of the configuration adds a cluster. If the monitor cannot watch one of several
-    clusters, it logs the error and tries again. Until an attempt succeeds, this cluster is not ready. The monitor
-    continues to watch the other clusters.
+    clusters, it logs the error and tries again. The monitor continues to watch the other clusters.
 
-    The exit code is 0 if a signal stopped the monitor. It is 1 if the monitor failed and a restart may help. It is 78
-    if you must fix the reported error before you start the monitor again. It is 2 if the arguments are wrong.
+    The exit code is 0 if a signal stopped the monitor. The exit code is 1 if the monitor failed and a restart may help.
+    The exit code is 78 if you must fix the reported error before you start the monitor again. The exit code is 2 if the
+    arguments are wrong.
     """
     start_logging(log_level)
     sys.setswitchinterval(SWITCH_SECONDS)

@@ -76,7 +76,7 @@ class _TopicPartitionCount(click.ParamType[tuple[str, int]]):
     "topics",
     multiple=True,
     type=_TopicPartitionCount(),
-    help="Compute the assignment as if TOPIC had COUNT partitions. You can repeat this option.",
+    help="Assume that TOPIC has COUNT partitions. You can repeat this option.",
 )
 @click.option(
     "--offers",
@@ -105,8 +105,8 @@ def what_if(  # noqa: PLR0913, PLR0917 - click hands over every option by name
 ) -> None:
     """Compute the assignment of each strategy for GROUP.
 
-    The command reads the present assignment from the table `group_generations`. Each strategy starts from this
-    assignment. The records do not contain the partition counts of topics. So the command assumes that the highest
+    The command reads the present assignment from the table `group_generations`. Each strategy starts from the present
+    assignment. The table does not contain the partition counts of topics. So the command assumes that the highest
     assigned partition of a topic is its last partition. Columns of the output:
 
     \b
@@ -118,12 +118,11 @@ def what_if(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     moves          number of partitions that would move to a different member
     rounds         number of rebalances until the group has the assignment
 
-    With --offers, the command does not compute assignments. Instead, it shows the strategy that the group chooses at
-    each step of a rolling change of partition.assignment.strategy. The first --offers contains the present lists of the
-    members. Each further --offers contains the lists of the members after one more rolling restart. Separate the
-    strategies of a list with commas. If all members have the same list, write this list once. Otherwise, write one list
-    for each member, and separate the lists with spaces. This example migrates a group to cooperative rebalances
-    (KIP-429):
+    With --offers, the command simulates a rolling change of partition.assignment.strategy, and shows the group's
+    strategy after each step. The first --offers contains the present lists of the members. Each further --offers
+    contains the lists of the members after one more rolling restart. Separate the strategies of a list with commas. If
+    all members have the same list, write the list once. If the lists differ, write one list for each member, and
+    separate the lists with spaces. This example migrates a group to cooperative rebalances (KIP-429):
 
     \b
     rebalance-monitor what-if payments --offers range \\

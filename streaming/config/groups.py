@@ -46,13 +46,13 @@ class GroupEntry(Section):
     )
     max_lag_seconds: Seconds | None = Field(
         None,
-        description="A warning fires if the lag is longer than this number of seconds. Default:"
+        description="A warning fires if the lag in seconds is above this number. Default:"
         f" {DEFAULT_LIMITS.max_lag_seconds}.",
     )
     critical_lag_seconds: Seconds | None = Field(
         None,
-        description="A critical alert fires if the lag is longer than this number of seconds. If the value is smaller"
-        " than max_lag_seconds, the monitor uses max_lag_seconds instead. Default:"
+        description="A critical alert fires if the lag in seconds is above this number. A number below max_lag_seconds"
+        " has no effect. Default:"
         f" {DEFAULT_LIMITS.critical_lag_seconds}.",
     )
     max_commit_gap_seconds: Seconds | None = Field(

@@ -95,7 +95,7 @@ class KafkaSettings(Section):
     )
     cluster: str = Field("default", min_length=1, description="Name of the cluster in tables and labels.")
     connect_timeout_seconds: Seconds = Field(
-        30, description="Seconds to wait for an answer of the brokers at start. After this time, the connection fails."
+        30, description="Seconds after which the first connection to the brokers fails."
     )
     security: SecuritySettings = SecuritySettings()
 
@@ -112,25 +112,25 @@ class ClusterSettings(Section):
     cluster: str | None = Field(
         None,
         min_length=1,
-        description="Name of the cluster in tables and labels. If not set, the monitor uses the name of the section.",
+        description="Name of the cluster in tables and labels. Default: the name of the section.",
     )
     connect_timeout_seconds: Seconds | None = Field(
         None,
-        description="Seconds to wait for an answer of this cluster's brokers at start. If not set, the value in [kafka]"
-        " applies.",
+        description="Seconds after which the first connection to this cluster's brokers fails. Default: the value in"
+        " [kafka].",
     )
     source_kind: SourceKind | None = Field(
-        None, description="Value of source.kind for this cluster. If not set, the value in [source] applies."
+        None, description="Value of source.kind for this cluster. Default: the value in [source]."
     )
     checkpoint: AbsolutePath | None = Field(
         None,
-        description="Folder of the checkpoint of this cluster. If not set, the monitor uses the folder"
-        " PATH-clusters/NAME. PATH is the value of paths.checkpoint, and NAME is the name of the section.",
+        description="Folder of the checkpoint of this cluster. Default: PATH-clusters/NAME. PATH is the value of"
+        " paths.checkpoint, and NAME is the name of the section.",
     )
     security: SecuritySettings | None = Field(
         None,
-        description="Security settings of this cluster. If this section exists, it replaces the whole section"
-        " [kafka.security]. Otherwise, [kafka.security] applies.",
+        description="Security settings of this cluster. If this section exists, the monitor ignores [kafka.security]"
+        " for this cluster. Default: [kafka.security].",
     )
 
 
@@ -139,10 +139,10 @@ class SourceSettings(Section):
 
     kind: SourceKind = Field(
         OFFSETS_TOPIC_SOURCE,
-        description="Source of groups and commits. With offsets-topic, the monitor reads the topic __consumer_offsets."
-        " With admin-api, the monitor polls the group coordinators every sampling.interval_seconds, and has less"
-        " information. Use admin-api only if the monitor has no right to read __consumer_offsets. You cannot change"
-        " the value for an existing checkpoint.",
+        description="Source of groups and commits. With offsets-topic, the monitor reads the topic"
+        " __consumer_offsets. With admin-api, the monitor polls the group coordinators every"
+        " sampling.interval_seconds, and can miss rebalances. Use admin-api only if the monitor has no right to read"
+        " __consumer_offsets. You cannot change the value for an existing checkpoint.",
     )
     max_records_per_batch: int = Field(2_000_000, ge=1, description="Maximum number of records in one micro-batch.")
     trigger_seconds: Seconds = Field(
@@ -168,13 +168,13 @@ class SparkSettings(Section):
     )
     class_archive: bool = Field(
         True,
-        description="If true, the driver's JVM uses the class archive that `rebalance-monitor jars` created. The"
-        " archive reduces the processor time of the start. If no archive fits, the JVM starts without an archive.",
+        description="If true, the driver's JVM uses the class archive that `rebalance-monitor jars` created. With"
+        " the archive, the JVM starts faster.",
     )
     log_level: str = Field(
         "ERROR", pattern="^(TRACE|DEBUG|INFO|WARN|ERROR|FATAL|OFF)$", description="Log level of Spark."
     )
-    conf: SparkConf = Field({}, description="Additional Spark properties. The monitor passes them to Spark unchanged.")
+    conf: SparkConf = Field({}, description="Additional Spark properties, which the monitor passes to Spark unchanged.")
 
 
 class PathSettings(Section):
@@ -193,8 +193,8 @@ class PathSettings(Section):
     def _check_folders(self) -> Self:
         if not are_disjoint(self.checkpoint, self.tables):
             raise ValueError(
-                "checkpoint and tables must be different folders, and one must not contain the other, because `rebuild`"
-                " renames the folder of the checkpoint"
+                "checkpoint and tables must be different folders, and neither folder may contain the other, because"
+                " `rebuild` renames the checkpoint"
             )
         return self
 
@@ -220,8 +220,8 @@ class TableSettings(Section):
     versions_kept_hours: int = Field(
         2,
         ge=1,
-        description="Hours for which old versions of a table stay readable. A query must finish within this time. Time"
-        " travel cannot read older versions.",
+        description="Hours for which old versions of a table stay readable. A query that runs for a longer time can"
+        " fail.",
     )
 
 
@@ -262,7 +262,7 @@ class MetricsSettings(Section):
     groups_deny: Pattern = Field(
         "",
         description="Regular expression (RE2) for the groups that /metrics does not show, even if groups_allow also"
-        " matches. If this setting is empty, it excludes no group.",
+        " matches. The default excludes no group.",
     )
     topics_allow: Pattern = Field(
         ".*",
@@ -273,18 +273,18 @@ class MetricsSettings(Section):
     topics_deny: Pattern = Field(
         "",
         description="Regular expression (RE2) for the topics that /metrics does not show, even if topics_allow also"
-        " matches. If this setting is empty, it excludes no topic.",
+        " matches. The default excludes no topic.",
     )
     granularity: Literal["group", "topic", "partition", "member"] = Field(
         "topic",
         description="Level of detail of /metrics for every group: group, topic, partition or member. Each level"
-        " includes all levels before it in this list.",
+        " includes all coarser levels.",
     )
     top_k: int = Field(
         20,
         ge=0,
-        description="Number of groups in each cluster that /metrics shows with all details of the level partition."
-        " These are the groups with the worst problems. The setting granularity does not change this number.",
+        description="Number of groups in each cluster that always have all series of the level partition. The"
+        " monitor selects the groups with the worst problems.",
     )
     include: tuple[MetricName, ...] = Field(
         (),
@@ -300,9 +300,9 @@ class MetricsSettings(Section):
     max_series: int = Field(
         1_500_000,
         ge=1_000,
-        description="Maximum number of series in /metrics. If there are more series, the monitor drops the most"
-        " detailed series of the healthiest groups first. The metric rebalance_monitor_dropped_series counts the"
-        " dropped series.",
+        description="Maximum number of series in /metrics. With more series, the monitor drops the most detailed"
+        " series of the healthiest groups first. The metric rebalance_monitor_dropped_series counts the dropped"
+        " series.",
     )
 
     def address(self, port: int) -> str:
@@ -335,17 +335,14 @@ class SamplingSettings(Section):
     interval_seconds: Seconds = Field(
         5,
         description="Seconds between two samples of end offsets and topic metadata. If source.kind is admin-api, the"
-        " monitor also polls the groups at this interval. If a sample needs more processor time than a tenth of the"
-        " interval, the monitor extends the interval to at most 15 seconds. For example, a cluster with 10,000 groups"
-        " can need a longer interval.",
+        " monitor also polls the groups at this interval. If samples would use more than a tenth of a core, the"
+        " monitor extends the interval to at most 15 seconds.",
     )
-    lag_table_seconds: Seconds = Field(
-        30, description="Seconds between two writes of the lag of all groups to the table group_lag."
-    )
+    lag_table_seconds: Seconds = Field(30, description="Seconds between two writes to the table group_lag.")
     reconcile_seconds: Seconds = Field(
         600,
-        description="Seconds between two comparisons of committed offsets. The monitor compares all offsets in its"
-        " state with the offsets that the coordinators return.",
+        description="Seconds between two checks of all committed offsets. A check compares the offsets in the"
+        " monitor's state with the offsets that the coordinators return.",
     )
     request_timeout_seconds: Seconds = Field(15, description="Seconds after which a request to a broker fails.")
 
@@ -362,8 +359,8 @@ class EvaluationSettings(Section):
     )
     storm_window_seconds: Seconds = Field(
         600,
-        description="Length of a time window. In this window, the monitor counts the rebalances of a group, and the"
-        " joins and leaves of its members.",
+        description="Length of the time window in which the monitor counts the rebalances, joins and leaves of a"
+        " group.",
     )
     storm_rebalances: int = Field(
         5,
@@ -379,14 +376,14 @@ class EvaluationSettings(Section):
     )
     stuck_after_seconds: Seconds = Field(
         300,
-        description="Longest normal duration of a rebalance or a deployment. Some problems are reported only after"
-        " this time, for example a partition without an owner, or a group without commits.",
+        description="Longest normal duration of a rebalance or a deployment. The monitor reports some problems only"
+        " after this time, for example a partition without an owner.",
     )
     allowed_lag: int = Field(
         0,
         ge=0,
-        description="Lag in records up to which a partition counts as read completely. The status of partitions and"
-        " the conditions silent_group and silent_static_member use this number.",
+        description="A partition with at most this number of unread records counts as completely read. The status of"
+        " partitions and the conditions silent_group and silent_static_member use this number.",
     )
 
     @field_validator("strategies")

@@ -47,10 +47,9 @@ ASSIGNMENT_DRIFT = Table(
             column(
                 "verdict",
                 pa.string(),
-                "result of the comparison. If the row is about the group's own strategy, the result has one of eight"
-                " values. `match` means that every partition has the expected owner. `drift` means that the"
-                " assignment breaks a rule of the strategy, or that the leader's library computes a different"
-                " assignment. `equivalent` means that the strategy allows both the actual and the expected"
+                "result of the comparison. `match` means that every partition has the expected owner. `drift` means"
+                " that the assignment breaks a rule of the strategy, or that the leader's library computes a"
+                " different assignment. `equivalent` means that the strategy allows both the actual and the expected"
                 " assignment. `withheld` means that some partitions get an owner only in the next round of a"
                 " cooperative rebalance. `differs_from_java` means that the assignment breaks no rule, but that the"
                 " Java client would compute a different assignment. `rebalancing` means that the generation or epoch"

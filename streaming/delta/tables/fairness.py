@@ -58,8 +58,8 @@ ASSIGNMENT_IMBALANCE = Table(
             column(
                 "participants",
                 pa.int32(),
-                "number of members or client hosts that the row compares. Null if unknown. Then all numbers of the"
-                " row are null",
+                "number of members or client hosts that the row compares. Null if unknown. If participants is null,"
+                " all other numbers of the row are also null",
             ),
             column("total", pa.float64(), "total work of all participants. The unit depends on the column measure"),
             column(
