@@ -120,10 +120,10 @@ def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     If the tables of a monitor exist, the output also shows the active conditions of each group, for example a rebalance
     storm. The start times of the conditions are in UTC. For details, run `rebalance-monitor history GROUP`.
 
-    If a monitor runs and its address is known, the output also shows the lag of each group and the cause of the lag.
-    With --verbose, the output also shows the last commit in UTC, the leader, the timeouts, the rates and the estimated
-    time until the group has no lag. Rates are in records per second, as means of five minutes. With --json, the field
-    `monitor` contains all fields that the API of the monitor returns for the group.
+    If the address of a running monitor is known, the output also shows the lag of each group and the cause of the lag.
+    With --verbose, the output also shows the last commit in UTC, the leader, the timeouts and the rates. Rates are in
+    records per second, as means of five minutes. With --json, the field `monitor` contains all fields that the API of
+    the monitor returns for the group.
     """
     try:
         settings = _settings(cluster, file, is_other_cluster=bootstrap_server is not None)

@@ -32,11 +32,11 @@ def rebuild(cluster: str | None, is_repairing: bool, file: Path | None) -> None:
     several clusters are configured, the command rebuilds only the checkpoint of one cluster.
 
     If tables are damaged, the command fails and changes nothing. With --repair-tables, the command first repairs each
-    damaged table and prints a description of the repair. A repair either restores the last good version of a table, or
-    removes damaged files, or renames the table and creates a new table. If __consumer_offsets still contains the
-    records of removed rows, the next run of this cluster writes these rows again. All other removed rows are lost. If
-    the repair also removed rows of a different cluster, the monitor of that cluster reports the loss at its next start.
-    Then also rebuild the checkpoint of that cluster.
+    damaged table and prints a description of the repair. A repair restores the last good version of a table, removes
+    damaged files, or replaces the whole table by a new table. If __consumer_offsets still contains the records of
+    removed rows, the next run of this cluster writes these rows again. All other removed rows are lost. If the repair
+    also removed rows of a different cluster, the monitor of that cluster reports the loss at its next start. Then also
+    rebuild the checkpoint of that cluster.
 
     The exit code is 0 if the checkpoint was rebuilt. The exit code is 1 if the rebuild failed and a second try may
     help. The exit code is 78 if you must fix the reported error before you try again. If the command fails, the old

@@ -43,9 +43,8 @@ def _make_absolute(path: str) -> str:
 def _check_section_name(name: str) -> str:
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name):
         raise ValueError(
-            "the name of a section may have only lower-case letters, digits and single underscores, because it becomes"
-            " part of a folder name and of environment variables: to use a different name in tables and labels, set"
-            " cluster"
+            "the name of a section may have only lower-case letters, digits and single underscores: to use a"
+            " different name in tables and labels, set cluster"
         )
     return name
 
@@ -288,8 +287,8 @@ class MetricsSettings(Section):
     )
     include: tuple[MetricName, ...] = Field(
         (),
-        description="Names of metrics that /metrics contains for every group, even if their level of detail is finer"
-        " than granularity. dashboards/METRICS.md lists all names.",
+        description="Names of metrics that /metrics contains for every group, even if granularity excludes their"
+        " level of detail. dashboards/METRICS.md lists all names.",
     )
     exclude: tuple[MetricName, ...] = Field((), description="Names of metrics that /metrics never contains.")
     compatible_with: tuple[Literal["kafka_exporter", "kafka_lag_exporter"], ...] = Field(

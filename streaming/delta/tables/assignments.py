@@ -24,9 +24,8 @@ _MISPLACED = pa.struct(
 )
 
 _DRIFT_PARTITIONS = (
-    "number of partitions whose owner breaks a rule of the group's own strategy. If the row is about a different"
-    " strategy, the value is the number of partitions that this strategy would assign to a different member. Null if"
-    " unknown"
+    "number of partitions whose owner breaks a rule of the group's own strategy. For a different strategy, the value"
+    " is the number of partitions that the strategy would assign to a different member. Null if unknown"
 )
 _ASSIGNED_BY = (
     "library that computed the assignment: java, librdkafka, kafka-python, aiokafka, kafkajs, sarama, franz-go,"
@@ -48,21 +47,21 @@ ASSIGNMENT_DRIFT = Table(
                 "verdict",
                 pa.string(),
                 "result of the comparison. `match` means that every partition has the expected owner. `drift` means"
-                " that the assignment breaks a rule of the strategy, or that the leader's library computes a"
-                " different assignment. `equivalent` means that the strategy allows both the actual and the expected"
-                " assignment. `withheld` means that some partitions get an owner only in the next round of a"
-                " cooperative rebalance. `differs_from_java` means that the assignment breaks no rule, but that the"
-                " Java client would compute a different assignment. `rebalancing` means that the generation or epoch"
-                " has no assignment yet. `unknown` means that an input of the comparison is missing. `not_evaluated`"
-                " means that the monitor does not implement the strategy, or that your own strategy failed. If the"
-                " row is about a different strategy, the value is same, differs, unknown or not_evaluated",
+                " that the assignment breaks a rule of the strategy or differs from the result of the leader's"
+                " library. `equivalent` means that the strategy allows both the actual and the expected assignment."
+                " `withheld` means that some partitions get an owner only in the next round of a cooperative"
+                " rebalance. `differs_from_java` means that the assignment breaks no rule, but that the Java client"
+                " would compute a different assignment. `rebalancing` means that the generation or epoch has no"
+                " assignment yet. `unknown` means that an input of the comparison is missing. `not_evaluated` means"
+                " that the monitor does not implement the strategy, or that your own strategy failed. If the row is"
+                " about a different strategy, the value is same, differs, unknown or not_evaluated",
             ),
             column(
                 "reason",
                 pa.string(),
-                "reason for the verdict unknown, not_evaluated or differs_from_java. If the verdict is drift, and"
-                " the monitor checked only the common rules of all strategies, the column contains the reason for the"
-                " limited check. Otherwise empty",
+                "reason for the verdict unknown, not_evaluated or differs_from_java. For the verdict drift, the"
+                " column contains the reason why the monitor checked only the common rules of all strategies."
+                " Otherwise empty",
             ),
             column("drift_partitions", pa.int32(), _DRIFT_PARTITIONS),
             column(

@@ -46,8 +46,8 @@ RECORD = (
     column(
         "record_time",
         TIME,
-        "timestamp of the record, on the coordinator's clock. If the group has the state Gone, or if source.kind is"
-        " admin-api, the value is the time when the monitor polled the brokers",
+        "timestamp of the record, on the coordinator's clock. If no record exists (state Gone, or source.kind is"
+        " admin-api), the value is the time when the monitor polled the brokers",
     ),
 )
 GROUP = column("group_id", pa.string(), "id of the consumer group")

@@ -37,7 +37,7 @@ ASSIGNMENT_IMBALANCE = Table(
     "how evenly the work of one generation is distributed. The column scope shows who shares the work: all members,"
     " all client hosts, or the subscribers of one topic. If measure is partitions, the monitor writes rows for each"
     " evaluated generation. If measure is lag or throughput, the monitor writes a row when the score has changed by"
-    " at least ten points, or when the score becomes known or unknown",
+    " at least ten points or has become known or unknown",
     pa.schema(
         [
             *_MEASURED,

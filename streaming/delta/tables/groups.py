@@ -48,20 +48,19 @@ _BY_CAUSE = pa.list_(pa.struct([("cause", pa.string()), ("rebalances", pa.int64(
 _BY_NEED = pa.list_(pa.struct([("necessary", pa.string()), ("partitions", pa.int64())]))
 
 PROTOCOL_SOURCE = (
-    "source of the strategy in the column protocol. The value `records` means that a record contains the strategy. The"
-    " value `broker` means that only the group coordinator reported the strategy. The coordinator is the only source if"
-    " no member of a KIP-848 group names an assignor, or if source.kind is admin-api. Null if protocol is null, or if"
-    " an earlier version of the monitor wrote the row"
+    "source of the strategy in the column protocol. The value `records` means that a record contains the strategy."
+    " The value `broker` means that only the group coordinator reported the strategy. The coordinator is the only"
+    " source if no member of a KIP-848 group names an assignor, or if source.kind is admin-api. Null if protocol is"
+    " null"
 )
 
 GROUP_GENERATIONS = Table(
     "group_generations",
     "the state of a group after one record that changed the group. In a classic group, such a record is a new"
-    " generation with its assignment, the rejoin of a static member, or the transition to Empty. In a KIP-848 group,"
-    " such a record is a new epoch, a new assignment epoch, or the end of a reconciliation. The tombstone of a group"
-    " also has a row. If the brokers no longer list a group, but no record shows its end, the monitor writes a row"
-    " with the state Gone. The row with the state Gone contains the partition and the offset of the group's last"
-    " record",
+    " generation, the rejoin of a static member, or the transition to Empty. In a KIP-848 group, such a record is a"
+    " new epoch, a new assignment epoch, or the end of a reconciliation. The tombstone of a group also has a row. If"
+    " the brokers no longer list a group, but no record shows its end, the monitor writes a row with the state Gone."
+    " The row with the state Gone contains the partition and the offset of the group's last record",
     pa.schema(
         [
             *RECORD,

@@ -44,10 +44,10 @@ QUARANTINE = Table(
             column(
                 "records",
                 pa.int64(),
-                "number of records that the row describes, normally 1. If a batch contains more than 1 MiB of"
-                " undecodable records in one partition, further records with the same reason share one row. The"
-                " shared row contains no key and no value. In a shared row, offsets_topic_offset is the offset of the"
-                " last record",
+                "number of records that the row describes, normally 1. After the first 1 MiB of undecodable records"
+                " in a batch and partition, all further records with the same reason share one row. The shared row"
+                " contains no key and no value. In a shared row, offsets_topic_offset is the offset of the last"
+                " record",
             ),
             column("first_offset", pa.int64(), "offset of the first record that the row describes"),
         ]
