@@ -46,7 +46,7 @@ ASSIGNMENT_IMBALANCE = Table(
             column(
                 "measure",
                 pa.string(),
-                "kind of work: partitions, lag (in records) or throughput (in records per second)",
+                "measured work: partitions, lag (in records) or throughput (in records per second)",
             ),
             column(
                 "scope",
@@ -198,7 +198,8 @@ WHAT_IF = Table(
             column(
                 "unavoidable_moves",
                 pa.int32(),
-                "number of moved partitions of the member that leaves. Such partitions must move with every strategy",
+                "number of moved partitions of the member that leaves. Partitions of a member that leaves must move"
+                " with every strategy",
             ),
             column("unassigned_partitions", pa.int32(), "number of partitions without an owner"),
             column(

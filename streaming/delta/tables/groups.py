@@ -58,9 +58,9 @@ GROUP_GENERATIONS = Table(
     "group_generations",
     "the state of a group after one record that changed the group. In a classic group, such a record is a new"
     " generation, the rejoin of a static member, or the transition to Empty. In a KIP-848 group, such a record is a"
-    " new epoch, a new assignment epoch, or the end of a reconciliation. The tombstone of a group also has a row. If"
-    " the brokers no longer list a group, but no record shows its end, the monitor writes a row with the state Gone."
-    " The row with the state Gone contains the partition and the offset of the group's last record",
+    " new epoch, a new assignment epoch, or the end of a reconciliation. The table also has a row for the tombstone"
+    " of a group. If the brokers no longer list a group, but no record shows its end, the monitor writes a row with"
+    " the state Gone. The row with the state Gone contains the partition and the offset of the group's last record",
     pa.schema(
         [
             *RECORD,
@@ -139,7 +139,7 @@ REBALANCES = Table(
             column(
                 "kind",
                 pa.string(),
-                "kind of the change. `static_rejoin` means that a static member rejoined with a new member id,"
+                "type of the change. `static_rejoin` means that a static member rejoined with a new member id,"
                 " without a rebalance. `became_empty` means that the last member left. `first_seen` means that the"
                 " monitor has no earlier data about the group. `created` means that the group was created again."
                 " `upgraded` means that the group changed to KIP-848. `downgraded` means that the group changed back"
@@ -363,7 +363,7 @@ COMMIT_GAPS = Table(
                 "recommitted_records",
                 pa.int64(),
                 "number of records that the group read again, because committed offsets decreased during the"
-                " rebalance. The value is the sum of these decreases over all partitions. The real number can be"
+                " rebalance. The value is the sum of the decreases over all partitions. The real number can be"
                 " larger, because members may read records twice without committing them twice. Offset resets of a"
                 " group without members do not count. Null if unknown, or if no partition has a commit both before"
                 " and after the rebalance",

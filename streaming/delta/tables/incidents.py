@@ -96,14 +96,14 @@ INCIDENTS = Table(
             column(
                 "evidence",
                 _EVIDENCE,
-                "evidence of the incident: conditions, causes of lag, lost records, high lag and missing coordinators"
-                " of the groups. The oldest evidence comes first. The array has at most 500 entries. The field"
-                " `source` is condition, lag_cause, loss, lag or coordinator. The field `text` describes the evidence"
-                " in a sentence. The field `until_time` is null while the evidence is active. The field `coordinator`"
-                " is the broker id of the group's coordinator at the start of the evidence. The field"
-                " `is_coordinator_gone` is true if this broker led no __consumer_offsets partition at the start of the"
-                " evidence. The fields `client_hosts` and `topics` contain the hosts and topics that the evidence"
-                " concerns",
+                "evidence of the incident: conditions, causes of lag, lost records, high lag and missing"
+                " coordinators of the groups. The oldest evidence comes first. The array has at most 500 entries. The"
+                " field `source` is condition, lag_cause, loss, lag or coordinator. The field `text` describes the"
+                " evidence in a sentence. The field `until_time` is null while the evidence is active. The field"
+                " `coordinator` is the broker id of the group's coordinator at the start of the evidence. The field"
+                " `is_coordinator_gone` is true if the coordinator led no __consumer_offsets partition at the start"
+                " of the evidence. The fields `client_hosts` and `topics` contain the hosts and topics that the"
+                " evidence concerns",
             ),
         ]
     ),
