@@ -1,7 +1,4 @@
-"""Fairness: these metrics compare the actual assignment of each group with the expected assignment.
-
-They also show how evenly the members share the work, and what other strategies would change.
-"""
+"""Fairness: these metrics show whether the assignment of each group follows the group's strategy and is fair."""
 
 from __future__ import annotations
 
@@ -16,22 +13,19 @@ _MEMBERS_UNKNOWN = (
 )
 _UNFAIR_ONLY = (
     "No valid assignment is fairer than the current assignment. The series is also absent if the group has more than"
-    " 20,000 partitions, or if a partition has no owner or several owners. It is also absent if the partition count of"
-    " a topic is uncertain, or if the strategy in the label failed to compute an assignment."
+    " 20,000 partitions, or if a partition does not have exactly one owner. The series is also absent if the partition"
+    " count of a topic is uncertain, or if the strategy fails."
 )
 
 DRIFT_PARTITIONS: Final = Signal(
     name="rebalance_monitor_drift_partitions",
     unit="partitions",
     labels=(*OF_A_GROUP, "strategy"),
-    help="Number of partitions whose owner breaks a rule of the group's strategy. If the label `strategy` names a"
-    " strategy that the group does not use, the value is the number of partitions that this strategy would assign to a"
-    " different member. By default, most groups have a series only for their own strategy, and only if the value is"
-    " not 0.",
-    unknown="The metric `rebalance_monitor_assignment_verdict` shows why the series of the group's own strategy is"
-    " absent. If the verdict is `match`, `equivalent` or `withheld`, the value is 0. A value of 0 is exported only for"
-    " groups that have the metrics of the granularity `partition`. If the verdict is `differs_from_java`,"
-    " `rebalancing`, `not_evaluated` or `unknown`, the value is unknown.",
+    help="Number of partitions whose owner breaks a rule of the group's strategy. For a strategy that the group does"
+    " not use, the value is the number of partitions that would have a different owner. By default, most groups have no"
+    " series for other strategies and no series with the value 0.",
+    unknown="The value is 0 or unknown. If the verdict in `rebalance_monitor_assignment_verdict` is `match`,"
+    " `equivalent` or `withheld`, the value is 0. For other verdicts, the value is unknown.",
     example="rebalance_monitor_drift_partitions > 0"
     ' and on (cluster, group, strategy) rebalance_monitor_assignment_verdict{verdict="drift"}',
 )
@@ -53,19 +47,18 @@ ASSIGNMENT_VERDICT: Final = Signal(
             )
         }
     ),
-    help="1 for the current verdict on the group's assignment. The verdict is the result of the comparison of the"
-    " assignment with the group's own strategy. The other verdicts have no series.",
-    unknown="The group has no members, or the group does not distribute the partitions of topics among its members.",
+    help="1 for the current verdict on the group's assignment. The label `verdict` shows whether the assignment follows"
+    " the group's strategy. Other verdicts have no series.",
+    unknown="The group has no members, or the group does not assign topic partitions to members.",
     example='rebalance_monitor_assignment_verdict{verdict="drift"} == 1',
 )
 EXCESS_PARTITIONS: Final = Signal(
     name="rebalance_monitor_excess_partitions",
     unit="partitions",
-    help="Number of excess partitions of the busiest member, which is the member with the most partitions. The value"
-    " is the number of partitions of the busiest member, minus the number of partitions of the busiest member in the"
-    " fairest valid assignment.",
+    help="Number of excess partitions of the busiest member, which is the member with the most partitions. The value is"
+    " the largest partition count of a member now, minus the largest partition count in the fairest valid assignment.",
     unknown=f"{_MEMBERS_UNKNOWN} The series is also absent if the partition count of a topic is uncertain, or if"
-    " the members have too many different subscriptions. Then the fairest assignment would take too long to compute.",
+    " the members have too many different subscriptions.",
     example="topk(10, rebalance_monitor_excess_partitions > 0)",
 )
 IMBALANCE_SCORE: Final = Signal(
@@ -77,9 +70,9 @@ IMBALANCE_SCORE: Final = Signal(
     ),
     granularity=PARTITION,
     help="Fairness score from 0 to 100. The score is 100 if no valid assignment shares the work more evenly. The score"
-    " is 0 if one member or client host has all the work, and other members or hosts could share this work.",
-    unknown=f"{_MEMBERS_UNKNOWN} For lag and throughput, the series is also absent if the monitor has not measured the"
-    " current assignment yet. It is also absent if the lag or throughput of a partition is unknown.",
+    " is 0 if one member or one client host does all the work that others could share.",
+    unknown=f"{_MEMBERS_UNKNOWN} For lag and throughput, the series is also absent until the monitor has measured the"
+    f" current assignment. The series is also absent if the lag or the throughput of a partition is unknown.",
     example='bottomk(10, rebalance_monitor_imbalance_score{measure="partitions", scope="member"} < 100)',
 )
 WORK_IMBALANCE_RATIO: Final = Signal(
@@ -99,11 +92,10 @@ TOPIC_SKEW: Final = Signal(
     name="rebalance_monitor_topic_skew",
     unit="partitions",
     labels=(*OF_A_GROUP, "remedy"),
-    help="Number of surplus partitions that topic skew causes. If a topic cannot be divided equally, some members hold"
-    " one extra partition. Topic skew means that the same members hold the extra partitions of several topics. In the"
-    " fairest valid assignment, other members hold the surplus partitions. The range strategy can cause topic skew."
-    " The label `remedy` names the strategy that removes the skew. The label is empty if no known strategy removes the"
-    " skew.",
+    help="Number of surplus partitions that topic skew causes. Topic skew means that the same members have an extra"
+    " partition in several topics. The fairest valid assignment gives the surplus partitions to other members. The"
+    " range strategy can cause topic skew. The label `remedy` names a strategy that removes the topic skew. If no known"
+    " strategy removes the topic skew, the label `remedy` is empty.",
     unknown="The assignment has no topic skew, or the topic skew is unknown.",
     example='rebalance_monitor_topic_skew{remedy!=""} > 0',
 )
@@ -113,8 +105,7 @@ WHAT_IF_EXCESS_PARTITIONS: Final = Signal(
     labels=(*OF_A_GROUP, "strategy"),
     granularity=PARTITION,
     help="Number of excess partitions that the group would have with the strategy in the label. The metric"
-    " `rebalance_monitor_excess_partitions` defines excess partitions. The series exists only if a fairer valid"
-    " assignment exists.",
+    " `rebalance_monitor_excess_partitions` defines excess partitions.",
     unknown=_UNFAIR_ONLY,
     example='min by (cluster, group) (rebalance_monitor_what_if_excess_partitions{strategy=~"sticky|uniform"})',
 )
@@ -123,8 +114,7 @@ WHAT_IF_MOVED_PARTITIONS: Final = Signal(
     unit="partitions",
     labels=(*OF_A_GROUP, "strategy"),
     granularity=PARTITION,
-    help="Number of partitions that would move if the group changed to the strategy in the label. The series exists"
-    " only if a fairer valid assignment exists.",
+    help="Number of partitions that would move if the group changed to the strategy in the label.",
     unknown=_UNFAIR_ONLY,
     example="rebalance_monitor_what_if_moved_partitions"
     " and on (cluster, group, strategy) rebalance_monitor_what_if_excess_partitions == 0",
@@ -143,14 +133,14 @@ AVOIDABLE_IDLE_MEMBERS: Final = Signal(
     granularity=PARTITION,
     help="Number of members that have no partitions, but would have partitions in a different valid assignment.",
     unknown=f"{_MEMBERS_UNKNOWN} The series is also absent if the partition count of a topic is uncertain, or if"
-    " the members have too many different subscriptions. Then the fairest assignment would take too long to compute.",
+    " the members have too many different subscriptions.",
     example="rebalance_monitor_avoidable_idle_members > 0",
 )
 MEMBER_PARTITIONS_MAX: Final = Signal(
     name="rebalance_monitor_member_partitions_max",
     unit="partitions",
     granularity=PARTITION,
-    help="Number of partitions of the member that holds the most partitions.",
+    help="Largest number of partitions of a member.",
     unknown=_MEMBERS_UNKNOWN,
     example="rebalance_monitor_member_partitions_max and on (cluster, group) rebalance_monitor_excess_partitions > 0",
 )
@@ -158,10 +148,9 @@ BUSIEST_MEMBER: Final = Signal(
     name="rebalance_monitor_busiest_member",
     unit="partitions",
     labels=(*OF_A_GROUP, "client_id", "client_host", "group_instance_id"),
-    help="Number of partitions of the busiest member, which is the member with the most partitions. The labels"
-    " identify this member. The series exists only for groups with excess partitions. If several members hold the"
-    " largest number of partitions, the labels identify the member with the first member id in sort order. When the"
-    " busiest member changes, a new series replaces the old series. A group has at most one series at any time.",
+    help="Number of partitions of the busiest member, which is the member with the most partitions. The labels identify"
+    " the busiest member. If several members have the most partitions, the labels identify the member with the smallest"
+    " member id. A group has at most one series at any time.",
     unknown="The number of excess partitions is 0 or unknown.",
     example="topk(10, rebalance_monitor_busiest_member)",
 )
@@ -169,12 +158,12 @@ UNOWNED_PARTITIONS: Final = Signal(
     name="rebalance_monitor_unowned_partitions",
     unit="partitions",
     help="Number of partitions without an owner in the existing topics to which members subscribe. The value includes"
-    " partitions that never had an owner. The value does not include partitions that a cooperative rebalance will"
-    " assign in its next round.",
+    " partitions that never had an owner. Partitions that the next round of a cooperative rebalance will assign do not"
+    " count.",
     unknown="Every partition has an owner, or the value is unknown. The value is unknown if a subscribed topic was not"
     " sampled yet, or if the assignment of a member is unknown. The value is also unknown if the group is rebalancing,"
-    " has no members, or does not distribute partitions among members. It is also unknown if an open transaction"
-    " blocks the group's records.",
+    " has no members, or does not assign topic partitions. An open transaction that blocks the group's records also"
+    " makes the value unknown.",
     example="rebalance_monitor_unowned_partitions > 0",
 )
 UNOWNED_RECORDS: Final = Signal(
@@ -182,17 +171,17 @@ UNOWNED_RECORDS: Final = Signal(
     unit="records",
     help="Number of unread records in partitions without an owner. For a partition with a committed offset, this"
     " number is the lag. For a partition without a committed offset, all records are unread.",
-    unknown="Every partition has an owner. The series is also absent if the number of unread records in one of these"
-    " partitions is unknown.",
+    unknown="Every partition has an owner. The series is also absent if the number of unread records in a partition"
+    " without an owner is unknown.",
     example="rebalance_monitor_unowned_records > 0",
 )
 UNEVEN_WORK_RECORDS_PER_SECOND: Final = Signal(
     name="rebalance_monitor_uneven_work_records_per_second",
     unit="records per second",
     help="Excess produce rate of the busiest member, in records per second. The busiest member is the member whose"
-    " partitions receive the most records. The value is the produce rate of this member, minus the produce rate of the"
-    " busiest member in the fairest assignment. The series exists only if the value is at least 10 records per second,"
-    " and at least half of the produce rate of the busiest member in the fairest assignment.",
+    " partitions receive the most records. The value is the largest produce rate of a member now, minus the largest"
+    " produce rate in the fairest assignment. Values below 10 records per second, or below half of the largest produce"
+    " rate in the fairest assignment, have no series.",
     unknown="The members share the work evenly, or a hot partition makes a more even assignment impossible. The series"
     " is also absent if the produce rate of a partition is unknown.",
     example="topk(10, rebalance_monitor_uneven_work_records_per_second)",
@@ -200,9 +189,9 @@ UNEVEN_WORK_RECORDS_PER_SECOND: Final = Signal(
 ASSIGNMENT_TIMESTAMP_SECONDS: Final = Signal(
     name="rebalance_monitor_assignment_timestamp_seconds",
     unit="seconds",
-    help="Time of the current assignment, in seconds since 1970. The value is the timestamp of the record that"
-    " contains the assignment. The series exists only for groups with drift or with excess partitions.",
-    unknown="The number of drift partitions is 0 or unknown, and the number of excess partitions is also 0 or unknown.",
+    help="Time of the current assignment, in seconds since 1970. The value is the timestamp of the record that contains"
+    " the assignment.",
+    unknown="The group has no known drift and no known excess partitions.",
     example="time() - rebalance_monitor_assignment_timestamp_seconds"
     " and on (cluster, group) rebalance_monitor_excess_partitions > 0",
 )

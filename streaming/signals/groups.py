@@ -31,13 +31,13 @@ GROUP_INFO: Final = Signal(
     ),
     help="Type, strategy, state, coordinator and settings of the group, as labels. The value is always 1. The labels"
     " `group_type`, `protocol_type`, `protocol` and `state` use Kafka's names. The label `state` is Unknown if records"
-    " of the group are missing, or if an open transaction blocks the group's records. Records do not contain the"
-    " states PreparingRebalance and CompletingRebalance, and no state of a streams group. So the monitor takes these"
-    " states from the last ListGroups response. The label `protocol` is the name of the strategy. The label"
-    " `protocol_source` is the source of this name. The source is `records` if a record contains the name. The source"
-    " is `broker` if only the group coordinator reported the name. Both labels are empty if the strategy is unknown."
-    " The label `coordinator` is the id of the broker that coordinates the group. The labels `team`, `max_severity`"
-    " and `ignore_alerts` come from the entries `[[groups]]` in the settings.",
+    " of the group are missing, or if an open transaction blocks the group's records. The states PreparingRebalance and"
+    " CompletingRebalance, and the states of streams groups, come from the last ListGroups response. The label"
+    " `protocol` is the name of the strategy. The label `protocol_source` is `records` if a record contains the name of"
+    " the strategy. The label `protocol_source` is `broker` if only the group coordinator reported the name. If the"
+    " strategy is unknown, `protocol` and `protocol_source` are empty. The label `coordinator` is the id of the broker"
+    " that coordinates the group. The labels `team`, `max_severity` and `ignore_alerts` come from the entries"
+    " `[[groups]]` in the settings.",
     unknown="The group does not exist. Each existing group has exactly one series.",
     example='count by (cluster, state) (rebalance_monitor_group_info{group_type="classic"})',
 )
@@ -74,8 +74,7 @@ GROUP_REBALANCE_START_TIMESTAMP_SECONDS: Final = Signal(
     name="rebalance_monitor_group_rebalance_start_timestamp_seconds",
     unit="seconds",
     help="Time when the monitor first saw the current rebalance, in seconds since 1970. The rebalance may have started"
-    " earlier. The value is the time of the first ListGroups response that shows the rebalance. Responses that are"
-    " older than the group's last record are ignored.",
+    " earlier. The value is the time of the first ListGroups response that shows the rebalance.",
     unknown="The last ListGroups response shows no rebalance of this group, or the monitor has not listed the groups"
     " yet.",
     example="time() - rebalance_monitor_group_rebalance_start_timestamp_seconds > 300",
@@ -95,8 +94,8 @@ GROUP_LISTING_GAPS: Final = Signal(
     unit="brokers",
     labels=(*OF_A_CLUSTER, "reason"),
     granularity=CLUSTER,
-    help="Number of brokers whose ListGroups response is missing or incomplete, by reason. While this number is greater"
-    " than 0, the monitor does not treat any group as deleted.",
+    help="Number of brokers whose ListGroups response is missing or incomplete, by reason. While a response is missing"
+    " or incomplete, the monitor treats no group as deleted.",
     unknown="All responses are complete, or the monitor has not listed the groups yet.",
     example="sum by (cluster, reason) (rebalance_monitor_group_listing_gaps) > 0",
 )

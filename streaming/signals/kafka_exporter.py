@@ -1,8 +1,7 @@
 """As kafka_exporter: these metrics have the names and labels of github.com/danielqsj/kafka_exporter.
 
 Existing dashboards for kafka_exporter can use these metrics. If a value is unknown, kafka_exporter exports -1, but this
-monitor exports no series. If this monitor watches several clusters, it adds the label `cluster` to each of these
-metrics. In kafka_exporter, the option `--kafka.labels` adds such a label.
+monitor exports no series. If this monitor watches several clusters, each metric also has the label `cluster`.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ CONSUMERGROUP_MEMBERS: Final = Signal(
     labels=("consumergroup",),
     family_set=KAFKA_EXPORTER,
     help="Number of members of the group.",
-    unknown="The reasons are the same as for the metric `rebalance_monitor_group_members`.",
+    unknown="Records of some members are missing, or an open transaction blocks the group's last record.",
     example="kafka_consumergroup_members == 0",
 )
 TOPIC_PARTITIONS: Final = Signal(

@@ -1,10 +1,9 @@
 """As kafka-lag-exporter: these metrics have the names and labels of github.com/seglo/kafka-lag-exporter.
 
-kafka-lag-exporter has labels for the member: `member_host`, `consumer_id`, `client_id`. This monitor exports no labels
-for the member, because a member gets a new id at each restart. Each new id would create new series. If a value is
-unknown, kafka-lag-exporter exports NaN or Inf, but this monitor exports no series. If a record is older than all stored
-samples, its age is unknown. Then kafka-lag-exporter extrapolates the lag in seconds, but this monitor exports a lower
-bound.
+The metrics do not have kafka-lag-exporter's labels `member_host`, `consumer_id` and `client_id`, because each restart
+of a member would create new series. If a value is unknown, kafka-lag-exporter exports NaN or Inf, but this monitor
+exports no series. If a record is older than all samples, kafka-lag-exporter extrapolates the lag in seconds. This
+monitor exports a lower bound.
 """
 
 from __future__ import annotations
@@ -49,9 +48,8 @@ GROUP_LAG_SECONDS: Final = Signal(
     granularity=PARTITION,
     family_set=KAFKA_LAG_EXPORTER,
     help="Age of the oldest record in this partition that the group has not committed, in seconds. The value is a lower"
-    " bound if this record is older than the monitor's oldest stored sample of the end offset.",
-    unknown="The lag of the partition is unknown, or the monitor does not know the time of the oldest uncommitted"
-    " record yet."
+    " bound if the record is older than all samples of the monitor.",
+    unknown="The lag of the partition is unknown, or the age of the oldest uncommitted record is unknown."
     f" {_SEE_REASONS}",
     example="max by (cluster_name, group) (kafka_consumergroup_group_lag_seconds)",
 )

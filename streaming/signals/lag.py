@@ -1,6 +1,6 @@
 """Lag: these metrics show the lag of each group in records and in seconds, and the status of the group.
 
-They also show how many records retention deleted before the group committed them. All values come from the last sample.
+All values come from the last sample of the brokers.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ GROUP_LAG: Final = Signal(
     name="rebalance_monitor_group_lag",
     unit="records",
     help="Number of records that the group has not committed yet.",
-    unknown="The lag of at least one partition is unknown. A sum without this partition would be too small. The"
-    " metric `rebalance_monitor_lag_unknown_partitions` shows the reason.",
+    unknown="The lag of at least one partition is unknown. The metric `rebalance_monitor_lag_unknown_partitions` shows"
+    " the reason.",
     example="topk(10, rebalance_monitor_group_lag)",
 )
 GROUP_LAG_SECONDS: Final = Signal(
@@ -29,8 +29,8 @@ GROUP_LAG_SECONDS: Final = Signal(
 GROUP_LAG_SECONDS_IS_BOUND: Final = Signal(
     name="rebalance_monitor_group_lag_seconds_is_bound",
     unit="boolean",
-    help="1 if `rebalance_monitor_group_lag_seconds` is only a lower bound. The lag is a lower bound if the group's"
-    " oldest uncommitted record is older than the monitor's oldest stored sample. The lower bound is the age of this"
+    help="1 if `rebalance_monitor_group_lag_seconds` is only a lower bound. The exact lag is unknown if the group's"
+    " oldest uncommitted record is older than all samples of the monitor. The lower bound is the age of the oldest"
     " sample.",
     unknown="The group's lag in seconds is exact or unknown.",
     example="rebalance_monitor_group_lag_seconds and on (cluster, group) rebalance_monitor_group_lag_seconds_is_bound",
@@ -78,8 +78,8 @@ GROUP_STATUS_COMPLETENESS: Final = Signal(
     name="rebalance_monitor_group_status_completeness",
     unit="share",
     granularity=PARTITION,
-    help="Share of the group's partitions with a known status that is based on ten commits. The value is from 0 to 1."
-    " A status that is based on fewer commits is less reliable.",
+    help="Share of the group's partitions whose status is based on ten commits, from 0 to 1. A status from fewer"
+    " commits is less reliable.",
     unknown="The group never committed an offset, or an open transaction blocks the group's last commits.",
     example="avg by (cluster) (rebalance_monitor_group_status_completeness)",
 )
@@ -87,22 +87,20 @@ GROUP_RECORDS_LOST: Final = Signal(
     name="rebalance_monitor_group_records_lost",
     unit="records",
     help="Number of offsets that retention deleted before the group committed them.",
-    unknown="Retention deleted no offsets before the group committed them, or the value is unknown for every partition"
-    " of the group.",
+    unknown="The group lost no offsets, or the value is unknown for every partition of the group.",
     example="rebalance_monitor_group_records_lost > 0",
 )
 GROUP_SECONDS_UNTIL_LOST: Final = Signal(
     name="rebalance_monitor_group_seconds_until_lost",
     unit="seconds",
     help="Estimated time until retention deletes records that the group has not committed, in seconds. The value is 0"
-    " if retention has already deleted uncommitted records. The series exists only if the time is shorter than one"
-    " day. The monitor computes two estimates and exports the smaller estimate. The first estimate uses the growth"
-    " rate of the log start offset. The second estimate uses the topic's retention.ms and the lag in seconds.",
-    unknown="The time is longer than one day, or no partition of the group has an estimate. A partition has no"
-    " estimate if its lag is zero or unknown. It also has no estimate if two values are unknown: the growth rate of"
-    " its log start offset, and the retention.ms of its topic. The growth rate is unknown if the log start offset"
-    " moved fewer than two times in the last 24 hours. To read retention.ms, the monitor needs the right"
-    " DESCRIBE_CONFIGS on the topic.",
+    " if retention has already deleted uncommitted records. The monitor computes two estimates and exports the smaller"
+    " estimate. The first estimate uses the growth rate of the log start offset. The second estimate uses the topic's"
+    " retention.ms and the lag in seconds.",
+    unknown="The time is longer than one day, or no partition of the group has an estimate. A partition has no estimate"
+    " if the lag is zero or unknown. An estimate needs the growth rate of the log start offset, or the topic's"
+    " retention.ms. The growth rate is known if the log start offset moved at least two times in the last 24 hours. To"
+    " read retention.ms, the monitor needs the right DESCRIBE_CONFIGS on the topic.",
     example="rebalance_monitor_group_seconds_until_lost < 3600",
 )
 GROUP_LAST_COMMIT_TIMESTAMP_SECONDS: Final = Signal(
@@ -143,10 +141,9 @@ GROUP_OFFSETS_EXPIRE_TIMESTAMP_SECONDS: Final = Signal(
     name="rebalance_monitor_group_offsets_expire_timestamp_seconds",
     unit="seconds",
     help="Earliest time when the broker can delete a committed offset of the group, in seconds since 1970. After the"
-    " deletion, the group starts again at the position that auto.offset.reset selects. The brokers keep a committed"
-    " offset for a retention period, which is their setting offsets.retention.minutes. For a classic group, the"
-    " retention period starts when the group becomes Empty. For every other group, the retention period starts at each"
-    " commit.",
+    " deletion, the group starts again at the position that auto.offset.reset selects. The broker setting"
+    " offsets.retention.minutes is the retention period of committed offsets. For a classic group, the retention period"
+    " starts when the group becomes Empty. For every other group, the retention period starts at each commit.",
     unknown="The group has members, or the group has no committed offset. The series is also absent if the setting"
     " offsets.retention.minutes is unknown.",
     example="rebalance_monitor_group_offsets_expire_timestamp_seconds - time() < 86400",
@@ -169,11 +166,10 @@ GROUP_LAG_CAUSE_INFO: Final = Signal(
             )
         }
     ),
-    help="Cause of the group's lag, as labels. The value is always 1. The label `cause` names the cause. If the cause"
-    " concerns a single partition, member or client host, the other labels name this partition, member or host."
-    " Otherwise, these labels are empty. A group has at most one series. The group's page shows the evidence for the"
-    " cause.",
-    unknown="No partition of the group has been at least 30 seconds behind for a minute or longer. The series is also"
+    help="Cause of the group's lag, as labels. The value is always 1. The label `cause` names the cause. The other"
+    " labels name the partition, member or client host that causes the lag, or are empty. The group's page shows the"
+    " evidence for the cause.",
+    unknown="No partition of the group had a lag of 30 seconds or more for at least one minute. The series is also"
     " absent if an open transaction blocks the group's last commits.",
     example='rebalance_monitor_group_lag_cause_info{cause="hot_partition"}',
 )

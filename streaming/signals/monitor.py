@@ -1,7 +1,4 @@
-"""The monitor itself: these metrics show whether the monitor is ready and how much it still has to read.
-
-They also show how much memory and disk space the monitor uses.
-"""
+"""The monitor itself: these metrics show the readiness, the progress and the resources of the monitor."""
 
 from __future__ import annotations
 
@@ -10,16 +7,16 @@ from typing import Final
 
 from streaming.signals.signal import CLUSTER, COUNTER, HISTOGRAM, OF_A_CLUSTER, Signal
 
-_ALWAYS = "None. This metric always has a series."
+_ALWAYS = "None. The series always exists."
 
 READY: Final = Signal(
     name="rebalance_monitor_ready",
     unit="boolean",
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
-    help="1 if the monitor is ready. Otherwise 0. The monitor is ready if it has read its source to the end, and if"
-    " its last sample of the brokers is recent. While the value is 0, the monitor exports no metrics of groups, topics"
-    " and brokers, because their values could be outdated.",
+    help="1 if the monitor is ready. Otherwise 0. The monitor is ready if it has read its source to the end and has a"
+    " recent sample of the brokers. While the value is 0, the monitor exports no metrics of groups, topics and"
+    " brokers.",
     unknown=_ALWAYS,
     example="rebalance_monitor_ready == 0",
 )
@@ -59,10 +56,10 @@ SOURCE_LIMITATION: Final = Signal(
         }
     ),
     granularity=CLUSTER,
-    help="1 for each kind of information that is not available to the monitor. The source (`source.kind`) or the"
-    " brokers do not provide this information. The label `capability` names the kind. For `offsets_retention` and"
-    " `topic_retention`, the monitor needs the optional right DESCRIBE_CONFIGS.",
-    unknown="The source and the brokers provide this kind of information.",
+    help="1 for each type of information that the source (`source.kind`) or the brokers do not provide. The label"
+    " `capability` names the information. For `offsets_retention` and `topic_retention`, the monitor needs the optional"
+    " right DESCRIBE_CONFIGS.",
+    unknown="The source and the brokers provide the information.",
     example='rebalance_monitor_source_limitation_info{capability="hidden_groups"}',
 )
 RECORDS_READ: Final = Signal(
@@ -71,8 +68,8 @@ RECORDS_READ: Final = Signal(
     unit="records",
     labels=(*OF_A_CLUSTER, "kind"),
     granularity=CLUSTER,
-    help="Number of records that the monitor has read, by kind of record.",
-    unknown="The monitor has not read any record of this kind.",
+    help="Number of records that the monitor has read, by type of record.",
+    unknown="The monitor has not read any record of this type.",
     example="sum by (cluster) (rate(rebalance_monitor_records_read_total[5m]))",
 )
 RECORDS_SKIPPED: Final = Signal(
@@ -81,9 +78,9 @@ RECORDS_SKIPPED: Final = Signal(
     unit="records",
     labels=(*OF_A_CLUSTER, "reason"),
     granularity=CLUSTER,
-    help="Number of records that the monitor skipped, by reason. If only the data of one member could not be decoded,"
-    " the monitor skipped only these data. The table `quarantine` contains all skipped records, except records with"
-    " the reason foreign_partition.",
+    help="Number of records that the monitor skipped, by reason. The monitor can also skip only the data of one member"
+    " in a record. The table `quarantine` contains all skipped records, except records with the reason"
+    " foreign_partition.",
     unknown="The monitor has not skipped any record for this reason.",
     example="increase(rebalance_monitor_records_skipped_total[1h]) > 0",
 )
@@ -92,10 +89,9 @@ OFFSETS_TOPIC_LAG: Final = Signal(
     unit="records",
     labels=(*OF_A_CLUSTER, "partition"),
     granularity=CLUSTER,
-    help="Number of records in the __consumer_offsets partition, up to its high watermark, that the monitor has not"
-    " read yet.",
-    unknown="The partition was not sampled recently, or `source.kind` is `admin-api`. With `admin-api`, the monitor"
-    " does not read __consumer_offsets.",
+    help="Number of records in the __consumer_offsets partition that the monitor has not read yet. The value counts"
+    " records up to the high watermark.",
+    unknown="The partition was not sampled recently, or `source.kind` is `admin-api`.",
     example="sum by (cluster) (rebalance_monitor_offsets_topic_lag)",
 )
 OFFSETS_TOPIC_BLOCKED: Final = Signal(
@@ -105,8 +101,7 @@ OFFSETS_TOPIC_BLOCKED: Final = Signal(
     granularity=CLUSTER,
     help="Number of records in the __consumer_offsets partition that the monitor cannot read because of an open"
     " transaction. While the transaction is open, the states of the groups in this partition are unknown.",
-    unknown="The partition was not sampled recently, or `source.kind` is `admin-api`. With `admin-api`, the monitor"
-    " does not read __consumer_offsets.",
+    unknown="The partition was not sampled recently, or `source.kind` is `admin-api`.",
     example="rebalance_monitor_offsets_topic_blocked > 0",
 )
 OFFSETS_TOPIC_LAST_STABLE_OFFSET: Final = Signal(
@@ -115,9 +110,8 @@ OFFSETS_TOPIC_LAST_STABLE_OFFSET: Final = Signal(
     labels=(*OF_A_CLUSTER, "partition"),
     granularity=CLUSTER,
     help="Last stable offset of the __consumer_offsets partition. The last stable offset is the first offset of the"
-    " oldest open transaction. If no transaction is open, it is equal to the high watermark.",
-    unknown="The partition was not sampled recently, or `source.kind` is `admin-api`. With `admin-api`, the monitor"
-    " does not read __consumer_offsets.",
+    " oldest open transaction. If no transaction is open, the value is the high watermark.",
+    unknown="The partition was not sampled recently, or `source.kind` is `admin-api`.",
     example="changes(rebalance_monitor_offsets_topic_last_stable_offset[5m]) == 0",
 )
 OFFSETS_TOPIC_LEADERLESS_PARTITIONS: Final = Signal(
@@ -125,9 +119,9 @@ OFFSETS_TOPIC_LEADERLESS_PARTITIONS: Final = Signal(
     unit="partitions",
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
-    help="Number of __consumer_offsets partitions without a leader. The groups in these partitions have no"
-    " coordinator, so they cannot commit and cannot rebalance. If `source.kind` is `offsets-topic` and a partition has"
-    " no leader, the monitor reads no records of any group.",
+    help="Number of __consumer_offsets partitions without a leader. The groups in these partitions have no coordinator,"
+    " so they cannot commit and cannot rebalance. While a partition has no leader, the source `offsets-topic` provides"
+    " no records of any group.",
     unknown="The brokers were not sampled recently, or the cluster metadata does not contain the topic"
     " __consumer_offsets.",
     example="rebalance_monitor_offsets_topic_leaderless_partitions > 0",
@@ -140,7 +134,7 @@ CLOCK_OFFSET_SECONDS: Final = Signal(
     help="Difference between the broker's clock and the monitor's clock, in seconds. A positive value means that the"
     " broker's clock is ahead. The monitor estimates the value from the timestamps of records.",
     unknown="In the last ten minutes, the broker wrote too few records for an estimate. The series is also absent if"
-    " `source.kind` is `admin-api`, because this source does not read __consumer_offsets.",
+    " `source.kind` is `admin-api`.",
     example="max by (cluster, broker) (abs(rebalance_monitor_clock_offset_seconds))",
 )
 CLOCK_OFFSET_WITHIN_SECONDS: Final = Signal(
@@ -193,7 +187,7 @@ DISK_FREE_RATIO: Final = Signal(
     granularity=CLUSTER,
     help="Free space on the disk that contains the folder, divided by the size of the disk. The value is from 0 to 1."
     " The label `folder` is the name of the setting in `[paths]`.",
-    unknown="The folder is not on a disk of this machine, for example because it is in an object store.",
+    unknown="The folder is not on a disk of this machine, for example in an object store.",
     example="rebalance_monitor_disk_free_ratio < 0.1",
 )
 STATE_ROWS: Final = Signal(
@@ -213,7 +207,7 @@ QUERY_RESTARTS: Final = Signal(
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
     help="Number of times that the monitor restarted the streaming query after a failure. If the monitor watches"
-    " several clusters, a failed attempt to start the query of one cluster also counts.",
+    " several clusters, a failed start of a query also counts.",
     unknown=_ALWAYS,
     example="increase(rebalance_monitor_query_restarts_total[15m]) > 0",
 )
@@ -223,9 +217,8 @@ DROPPED_SERIES: Final = Signal(
     labels=(*OF_A_CLUSTER, "reason"),
     label_values=MappingProxyType({"reason": ("max_series",)}),
     granularity=CLUSTER,
-    help="Number of series that are missing in this scrape because the limit metrics.max_series is reached. The label"
-    " `reason` is always `max_series`. The value does not count series that metrics.exclude or metrics.granularity"
-    " removes.",
+    help="Number of series that are missing in this scrape because the limit metrics.max_series is reached. The value"
+    " does not count series that metrics.exclude or metrics.granularity removes.",
     unknown=_ALWAYS,
     example="rebalance_monitor_dropped_series > 0",
 )
@@ -234,8 +227,8 @@ RESIDENT_MEMORY_BYTES: Final = Signal(
     unit="bytes",
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
-    help="Resident memory of all processes of the monitor, in bytes. All clusters share these processes, so the value"
-    " is the same for each cluster.",
+    help="Resident memory of all processes of the monitor, in bytes. All clusters have the same value, because they"
+    " share the processes.",
     unknown=_ALWAYS,
     example="max(max_over_time(rebalance_monitor_resident_memory_bytes[1h]))",
 )

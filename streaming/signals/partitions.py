@@ -20,8 +20,7 @@ TOPIC_LAG: Final = Signal(
     labels=_OF_A_TOPIC,
     granularity=TOPIC,
     help="Number of records of the topic that the group has not committed yet.",
-    unknown="The lag of at least one partition of the topic is unknown. A sum without this partition would be too"
-    f" small. {_SEE_REASONS}",
+    unknown=f"The lag of at least one partition of the topic is unknown. {_SEE_REASONS}",
     example="topk(10, rebalance_monitor_topic_lag)",
 )
 TOPIC_HOTTEST_PARTITION_RATIO: Final = Signal(
@@ -31,7 +30,7 @@ TOPIC_HOTTEST_PARTITION_RATIO: Final = Signal(
     granularity=TOPIC,
     help="Produce rate of the topic's hottest partition, divided by the mean produce rate of all partitions of the"
     " topic. The rates are averages over the last five minutes. The label `partition` is the number of the hottest"
-    " partition. The series exists only if the value is at least 1.5.",
+    " partition.",
     unknown="The value is smaller than 1.5, or the hottest partition receives less than 1 record per second. The"
     " series is also absent if the produce rate of a partition is unknown.",
     example="topk(10, rebalance_monitor_topic_hottest_partition_ratio)",
@@ -63,8 +62,7 @@ PARTITION_STATUS: Final = Signal(
     label_values=MappingProxyType({"status": ("OK", "WARN", "STOP", "STALL", "REWIND")}),
     granularity=PARTITION,
     help="1 for the current status of the partition. The other statuses of the partition have no series.",
-    unknown="The lag of the partition is unknown, or the monitor has not seen a commit of the partition yet. The"
-    " series is also absent if all unread offsets may be transaction markers or records of aborted transactions. It is"
-    " also absent if an open transaction blocks the group.",
+    unknown="The lag of the partition is unknown, or the monitor has not seen a commit of the partition yet. The series"
+    " is also absent if the unread offsets may contain no records, or if an open transaction blocks the group.",
     example='rebalance_monitor_partition_status{status=~"STOP|STALL|REWIND"}',
 )

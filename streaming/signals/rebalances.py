@@ -1,7 +1,4 @@
-"""Rebalances: these metrics show the number and the causes of each group's rebalances.
-
-They also show moved partitions, commit gaps and active conditions.
-"""
+"""Rebalances: these metrics show the rebalances, moved partitions, commit gaps and conditions of each group."""
 
 from __future__ import annotations
 
@@ -24,10 +21,9 @@ REBALANCES_FAILED: Final = Signal(
     kind=COUNTER,
     unit="rebalances",
     granularity=PARTITION,
-    help="Number of failed rebalances: members joined a new generation, but the generation never got an assignment."
-    " The monitor counts only failures that are visible in the records.",
-    unknown="The group is a classic group and `source.kind` is `admin-api`. With `admin-api`, the monitor cannot see"
-    " failed rebalances, because the coordinators do not report them.",
+    help="Number of failed rebalances. In a failed rebalance, the new generation never gets an assignment. The monitor"
+    " counts only failures that are visible in the records.",
+    unknown="The group is a classic group and `source.kind` is `admin-api`.",
     example="increase(rebalance_monitor_rebalances_failed_total[1h]) > 0",
 )
 EMPTY_TRANSITIONS: Final = Signal(
@@ -71,10 +67,9 @@ MOVED_PARTITIONS: Final = Signal(
     labels=(*OF_A_GROUP, "necessary"),
     label_values=MappingProxyType({"necessary": ("true", "false", "unknown")}),
     granularity=PARTITION,
-    help="Number of partitions that moved from one owner to a different owner. `necessary=false` means that the move"
-    " was needless: an assignment without this move is at least as balanced. `necessary=unknown` means that the"
-    " monitor does not know how many moves were needed.",
-    unknown="No move of a partition had this value of the label `necessary`.",
+    help="Number of partitions that moved to a different owner. `necessary=false` means that an assignment without the"
+    " move is at least as fair. `necessary=unknown` means that the monitor does not know how many moves were needed.",
+    unknown="The group has no moves with this value of the label `necessary`.",
     example='topk(10, increase(rebalance_monitor_moved_partitions_total{necessary="false"}[1d]))',
 )
 COMMIT_GAP_SECONDS: Final = Signal(
@@ -117,8 +112,8 @@ GROUP_CONDITION: Final = Signal(
     labels=(*OF_A_GROUP, "condition"),
     label_values=_CONDITIONS,
     help="1 for each condition that was active at the last sample. A condition is a problem of the group that lasts for"
-    " some time, for example a rebalance storm or a stuck rebalance. To see the affected members and the start time,"
-    " use the table `group_conditions` or the command `rebalance-monitor history GROUP`.",
+    " some time, for example a rebalance storm. The command `rebalance-monitor history GROUP` shows the affected"
+    " members and the start time.",
     unknown="The condition is not active, or the monitor does not know whether the condition is active.",
     example='rebalance_monitor_group_condition{condition="rebalance_storm"}'
     ' unless on (cluster, group) rebalance_monitor_group_condition{condition="rolling_restart"}',
@@ -128,8 +123,8 @@ GROUP_CONDITION_TIMESTAMP_SECONDS: Final = Signal(
     unit="seconds",
     labels=(*OF_A_GROUP, "condition"),
     label_values=_CONDITIONS,
-    help="Start time of each active condition, in seconds since 1970. A restart of the monitor does not change this"
-    " time.",
+    help="Start time of each active condition, in seconds since 1970. A restart of the monitor does not change the"
+    " start time.",
     unknown="The condition is not active, or the monitor does not know whether the condition is active.",
     example="time() - rebalance_monitor_group_condition_timestamp_seconds > 3600",
 )
