@@ -118,7 +118,7 @@ def _description() -> AnyPanel:
         "Version and source",
         "The table shows the version of the monitor, the source of its data, and the addresses in the settings "
         "`[links]`. If the source is `admin-api`, the monitor polls the brokers and does not read "
-        "`__consumer_offsets`. So it has less information.",
+        "`__consumer_offsets`. So the monitor has less information.",
         _NOT_SCRAPED,
         height=6,
     )
@@ -133,8 +133,8 @@ def _description() -> AnyPanel:
 def _limitations() -> AnyPanel:
     spec = PanelSpec(
         "Limitations of the source",
-        "Capabilities that the source of this monitor does not have. The series that need these capabilities are "
-        "missing on all dashboards.",
+        "Information that the source of this monitor does not provide. Series that need this information are missing "
+        "on all dashboards.",
         "The source has no limitations. If the panel `Ready` is also empty, Prometheus did not scrape the monitor.",
         "this source has no limitations",
         height=6,
@@ -221,8 +221,8 @@ def _decode_failures() -> AnyPanel:
 def _batch() -> AnyPanel:
     spec = PanelSpec(
         "Duration of micro-batches",
-        "90 % of the batches take at most this time. A batch starts in the driver, and it ends when its last table is "
-        "written. Values on the dashboards are at most one batch and one sample old.",
+        "90 % of the batches take at most this time. A batch ends when the monitor has written the last table. Values "
+        "on the dashboards are at most one batch and one sample old.",
         BATCH_DURATION_SECONDS.unknown,
         width=6,
     )
@@ -245,8 +245,8 @@ def _last_batch() -> AnyPanel:
 def _listing_age() -> AnyPanel:
     spec = PanelSpec(
         "Age of the listing of groups",
-        "Time since the brokers last listed their groups. The monitor uses this listing to find rebalances in "
-        "progress and the states of streams groups. If the age of the listing rises, the brokers do not answer.",
+        "Time since the brokers last listed their groups. The monitor uses this listing to find rebalances in progress "
+        "and the states of streams groups. If the age of the listing rises, the brokers do not respond.",
         GROUP_LISTING_TIMESTAMP_SECONDS.unknown,
         width=6,
     )

@@ -31,7 +31,7 @@ _DETAILS = frozenset(
 _HEATMAP_COLORS = 64
 _ONLY_DETAILS = (
     "By default, the monitor exports these series only for the 20 worst groups (setting `metrics.top_k`). With "
-    '`metrics.granularity = "partition"`, the monitor exports them for all groups.'
+    '`metrics.granularity = "partition"`, the monitor exports these series for all groups.'
 )
 
 

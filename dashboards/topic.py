@@ -73,9 +73,9 @@ def _number(title: str, how_to_read: str, expression: str) -> AnyPanel:
 def _no_progress() -> AnyPanel:
     spec = PanelSpec(
         "Groups without progress",
-        "Number of groups that read this topic and have the status STOP, STALL or REWIND. STOP means that there are "
-        "no commits. STALL means that the committed offset does not increase. REWIND means that a committed offset "
-        "decreased. The status applies to the whole group, which can also read other topics.",
+        "Number of groups that read this topic and have the status STOP, STALL or REWIND. STOP means that there are no "
+        "commits. STALL means that the committed offset does not increase. REWIND means that a committed offset "
+        "decreased. The status describes the whole group, which can also read other topics.",
         _NOT_EXPORTED,
         width=6,
         height=4,
@@ -87,7 +87,7 @@ def _no_progress() -> AnyPanel:
 def _groups() -> AnyPanel:
     spec = PanelSpec(
         "Groups that read this topic",
-        "The group with the largest lag in this topic comes first. `Lag in seconds` and `Status` apply to the whole "
+        "The group with the largest lag in this topic comes first. `Lag in seconds` and `Status` describe the whole "
         "group, which can also read other topics.",
         f"The monitor knows no group that reads this topic. {_NOT_EXPORTED}",
         "no known group",

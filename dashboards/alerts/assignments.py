@@ -72,8 +72,7 @@ ASSIGNMENTS: Final = AlertFile(
         Alert(
             "KafkaAssignmentSkewed",
             GROUP,
-            harm="One member holds more partitions than necessary. If records also wait too long, a fairer assignment "
-            "helps at once. If there is only one excess partition, the alert fires only while records wait too long.",
+            harm="One member has more work than necessary, so this member will lag first.",
             levels=(
                 Level(CRITICAL, _SKEWED_AND_LATE, "10m"),
                 Level(WARNING, _SKEWED, "10m"),
@@ -91,8 +90,8 @@ ASSIGNMENTS: Final = AlertFile(
         Alert(
             "KafkaAssignmentDrift",
             GROUP,
-            harm="The assignment breaks a rule of the group's strategy. This means that a client has a defect or uses "
-            "old metadata.",
+            harm="The assignment breaks a rule of the group's strategy, because a client has a defect or uses old "
+            "metadata.",
             levels=(
                 Level(
                     WARNING,
@@ -115,8 +114,7 @@ ASSIGNMENTS: Final = AlertFile(
         Alert(
             "KafkaPartitionsUnowned",
             GROUP,
-            harm="Some partitions have no owner, so no member reads them. Records in these partitions wait until "
-            "somebody acts.",
+            harm="Some partitions have no owner, so the records in these partitions wait.",
             levels=(
                 Level(CRITICAL, lines(_UNOWNED, "and on (cluster, group) rebalance_monitor_unowned_records > 0"), "1m"),
                 Level(WARNING, _UNOWNED, "1m"),
@@ -126,8 +124,8 @@ ASSIGNMENTS: Final = AlertFile(
             + f"The partitions have had no owner since {START} or earlier."
             + number("rebalance_monitor_unowned_records@", " # records wait in these partitions.", "humanize")
             + " Likely causes: the clients do not see new partitions of a topic yet, the assignment is incomplete, or "
-            "a cooperative rebalance does not finish. What to do: restart the group leader. The group's page shows "
-            "which member this is. If that does not help, restart all members.",
+            "a cooperative rebalance does not finish. What to do: restart the group leader. The group's page names the "
+            "group leader. If the restart does not help, restart all members.",
         ),
     ),
 )

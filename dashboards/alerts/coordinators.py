@@ -24,7 +24,7 @@ COORDINATORS: Final = AlertFile(
         Alert(
             "KafkaCoordinatorTrouble",
             CLUSTER,
-            harm="Many groups with the same coordinator fail at once. One notification about this broker replaces the "
+            harm="Many groups with the same coordinator fail. One notification about the coordinator replaces the "
             "notifications about the groups.",
             levels=(
                 Level(
@@ -40,11 +40,10 @@ COORDINATORS: Final = AlertFile(
             ),
             summary=f"{IN_CLUSTER}{{{{ $value }}}} groups of coordinator {{{{ $labels.coordinator }}}} are in trouble",
             description="{{ $value }} groups are silent, stuck in a rebalance or far behind. Broker {{ "
-            "$labels.coordinator }} is the coordinator of all these groups. At least half of this broker's groups have "
-            "such a problem. Groups without members do not count. Alertmanager suppresses the alerts about these "
-            "groups. Likely causes: the broker is overloaded or cannot write __consumer_offsets, or clients cannot "
-            "reach the broker. What to do: first check the log, the disks and the network of this broker. Also check "
-            "the replicas of __consumer_offsets.",
+            "$labels.coordinator }} is the coordinator of all these groups. At least half of this broker's groups with "
+            "members have a problem. Alertmanager suppresses the alerts about these groups. Likely causes: the broker "
+            "is overloaded or cannot write __consumer_offsets, or clients cannot reach the broker. What to do: first "
+            "check the log, the disks and the network of this broker. Also check the replicas of __consumer_offsets.",
         ),
         Alert(
             "KafkaCoordinatorMissing",
@@ -61,16 +60,15 @@ COORDINATORS: Final = AlertFile(
             ),
             summary=f"{IN_CLUSTER}partitions of __consumer_offsets have no leader",
             description=f"{COUNT} partitions of __consumer_offsets have no leader. Groups in these partitions have no "
-            "coordinator, so they cannot commit or rebalance. Alerts about groups of this cluster cannot fire "
-            "during this time. Likely causes: the brokers with the replicas are down. What to do: start these brokers. "
-            "The page /incidents names the groups and the last coordinator.",
+            "coordinator, so they cannot commit or rebalance. Until all partitions have a leader, alerts about groups "
+            "of this cluster cannot fire. Likely causes: the brokers with the replicas are down. What to do: start "
+            "these brokers. The page /incidents names the groups and the last coordinator.",
         ),
         Alert(
             "KafkaOffsetsBlockedByTransaction",
             CLUSTER,
             harm="An open transaction blocks a partition of __consumer_offsets. Until the transaction ends, new "
-            "consumers of the groups in this partition cannot start. The monitor receives no new records of these "
-            "groups.",
+            "consumers of the groups in this partition cannot start.",
             levels=(Level(CRITICAL, _BLOCKED, "15m", "5m"), Level(WARNING, _BLOCKED, "5m", "5m")),
             summary=f"{IN_CLUSTER}an open transaction blocks partition {{{{ $labels.partition }}}} of "
             f"__consumer_offsets",

@@ -116,15 +116,15 @@ MONITOR_ITSELF: Final = AlertFile(
                 "this cluster cannot fire during this time.{{ else }}the monitor has lagged behind __consumer_offsets, "
                 "so its values are old.",
             )
-            + f"{_UNREAD}{_READ_RATE}{_LAST_BATCH} Likely causes: the monitor is still catching up, it has too few "
-            f"cores, it cannot reach the brokers, its query fails, or a batch hangs. What to do: read the monitor's "
-            f"log. If KafkaCoordinatorMissing also fires, act on that alert. If the monitor still reads records, wait "
-            f"or give it more cores. Otherwise, restart it. It continues at its last position.",
+            + f"{_UNREAD}{_READ_RATE}{_LAST_BATCH} Likely causes: the monitor has too few cores, cannot reach the "
+            f"brokers, or its query fails. What to do: read the monitor's log. If KafkaCoordinatorMissing also fires, "
+            f"act on that alert. If the monitor still reads records, wait, or give the monitor more cores. If the "
+            f"monitor reads no records, restart the monitor.",
         ),
         Alert(
             "RebalanceMonitorRestarts",
             MONITOR,
-            harm="The monitor fails again and again, and it must catch up each time.",
+            harm="The monitor fails again and again, so its values are often old.",
             # `increase` extrapolates: three restarts give 3.0 or a little more, two restarts never give 2.5.
             levels=(
                 Level(
@@ -136,13 +136,13 @@ MONITOR_ITSELF: Final = AlertFile(
             ),
             summary=f"{IN_CLUSTER}the monitor fails again and again, or it cannot watch the cluster",
             description="Within half an hour, the monitor failed {{ printf "
-            '"%.0f" $value }} times. After each failure, it started again and had to catch up. What to do: read the '
+            '"%.0f" $value }} times. After each failure, the monitor had to catch up. What to do: read the '
             "monitor's log. The log describes each error in one line.",
         ),
         Alert(
             "RebalanceMonitorTablesFailing",
             MONITOR,
-            harm="The history in the tables gets gaps. If the disk becomes full, the monitor stops.",
+            harm="Rows are missing in the tables. If the disk becomes full, the monitor stops.",
             levels=(
                 Level(
                     WARNING,
@@ -167,12 +167,12 @@ MONITOR_ITSELF: Final = AlertFile(
         Alert(
             "RebalanceMonitorQuarantineGrows",
             MONITOR,
-            harm="The monitor cannot use some records, usually because a client or Kafka is newer than this monitor.",
+            harm="The monitor cannot use some records, usually because a client or Kafka is too new for this monitor.",
             levels=(Level(WARNING, _QUARANTINE, "5m", "15m"),),
             summary=f"{IN_CLUSTER}the monitor cannot use records of __consumer_offsets ({{{{ $labels.reason }}}})",
-            description=f"Within 15 minutes, the monitor ignored {COUNT} records of __consumer_offsets. For each "
-            f"record, it ignored the whole record or only the part about one member. The reason is {{{{ $labels.reason "
-            f"}}}}. Likely causes: a client library writes subscriptions or assignments in its own format. In this "
+            description=f"Within 15 minutes, the monitor ignored {COUNT} records of __consumer_offsets. The reason is "
+            f"{{{{ $labels.reason }}}}. Likely causes: a client library writes subscriptions or assignments in its own "
+            f"format. In this "
             f'case, the table quarantine names a member in its column "field". If the reason is unknown_record_type '
             f"or unknown_value_version, Kafka is newer than this monitor. If the reason is foreign_partition, a "
             f"program other than Kafka wrote the records, or the partition count of the topic changed. What to do: see "
@@ -211,22 +211,21 @@ MONITOR_ITSELF: Final = AlertFile(
                     "max_series": f"The setting metrics.max_series removes {COUNT} series from /metrics. Alerts about "
                     f"some groups may not fire. What to do: raise metrics.max_series, choose a coarser "
                     f"metrics.granularity, or exclude groups that you do not need.",
-                    "cluster_describe_not_authorized": "All brokers answer, but the monitor's user does not have the "
-                    "DESCRIBE permission on the cluster. So the listing contains only groups that this user may "
-                    "describe. Other groups may be missing. The monitor does not see their rebalances in progress. "
-                    "What to do: grant the monitor's user the DESCRIBE permission on the cluster.",
+                    "cluster_describe_not_authorized": "The monitor's user does not have the DESCRIBE permission on "
+                    "the cluster. So the listing contains only groups that this user may describe. The monitor does "
+                    "not see the rebalances in progress of other groups. What to do: grant the monitor's user the "
+                    "DESCRIBE permission on the cluster.",
                     "any other": "Brokers whose listing of groups is missing or incomplete: {{ $value }}. The reason "
-                    "is {{ $labels.reason }}. The monitor does not see rebalances in progress on these brokers. It may "
-                    "also show groups that no longer exist. What to do: check whether these brokers are up. Grant the "
-                    "monitor's user the DESCRIBE permission on groups and on the cluster.",
+                    "is {{ $labels.reason }}. The monitor does not see rebalances in progress on these brokers. The "
+                    "monitor may also show groups that no longer exist. What to do: check whether these brokers are "
+                    "up. Grant the monitor's user the DESCRIBE permission on groups and on the cluster.",
                 },
             ),
         ),
         Alert(
             "RebalanceMonitorClocksDiffer",
             MONITOR,
-            harm="The monitor computes lag in seconds and commit gaps from the times of several clocks. If a clock is "
-            "wrong, these values are wrong.",
+            harm="If a clock is wrong, the lag in seconds and the commit gaps are wrong.",
             levels=(
                 # The largest possible error is subtracted, so the alert fires only for a proven difference.
                 Level(
@@ -241,10 +240,9 @@ MONITOR_ITSELF: Final = AlertFile(
             ),
             summary=f"{IN_CLUSTER}the clocks of broker {{{{ $labels.broker }}}} and of the monitor differ by "
             f"{DURATION} or more",
-            description="The monitor subtracts the proven part of this difference from its own times. But Prometheus "
-            "and Grafana still compare times with their own clocks. The monitor also cannot correct differences "
-            "between the clocks of the brokers. What to do: synchronize the clocks of the brokers and of the monitor "
-            "(NTP).",
+            description="The monitor corrects its own times, but Prometheus and Grafana use their own clocks. The "
+            "monitor also cannot correct differences between the clocks of the brokers. What to do: synchronize the "
+            "clocks of the brokers and of the monitor (NTP).",
         ),
     ),
 )

@@ -74,8 +74,7 @@ PROGRESS: Final = AlertFile(
         Alert(
             "KafkaGroupStopped",
             GROUP,
-            harm="The group has members, but a partition makes no progress. The group does not commit an offset of "
-            "this partition, or it commits the same offset again and again.",
+            harm="The group has members, but does not process the records of a partition.",
             levels=(
                 Level(CRITICAL, lines(_STOPPED, AND_ABOVE_MAX), "15m"),
                 Level(WARNING, lines(_STOPPED, NOT_ROLLING), "15m"),
@@ -91,8 +90,8 @@ PROGRESS: Final = AlertFile(
                 "group_status",
                 _IS_STALLED,
                 "Records wait and the group commits, but the committed offset of a partition stays the same.{{ else "
-                "}}A partition no longer gets commits. The time since its last commit is longer than the time in which "
-                "its last ten commits arrived.",
+                "}}A partition no longer gets commits. The time since the last commit is longer than the time in which "
+                "the last ten commits arrived.",
             )
             + f"{RECORDS_WAIT}{LAG_SECONDS}{GROUP_MEMBERS}{WORST_PARTITION}"
             + known_with(
@@ -119,8 +118,7 @@ PROGRESS: Final = AlertFile(
         Alert(
             "KafkaStaticMemberSilent",
             GROUP,
-            harm="A static member keeps its partitions but does not commit. Kafka does not give these partitions to "
-            "other members.",
+            harm="A static member does not commit, but Kafka does not give its partitions to other members.",
             levels=(
                 Level(CRITICAL, lines(_SILENT_MEMBER, AND_ABOVE_MAX), "5m"),
                 Level(WARNING, _SILENT_MEMBER, "5m"),
@@ -135,7 +133,7 @@ PROGRESS: Final = AlertFile(
         Alert(
             "KafkaGroupWithoutMembers",
             GROUP,
-            harm="No member consumes, and records have waited for longer than the limit. The alert ends when the group "
+            harm="The group has no members, and records have waited for too long. The alert ends when the group "
             "consumes again, is deleted, or has ignore_alerts.",
             levels=(Level(CRITICAL, lines(ABOVE_MAX, "and on (cluster, group) (", _NO_CONSUMER, ")"), "5m"),),
             summary=f"{IN_GROUP}the group has no members, and records wait",
@@ -166,14 +164,14 @@ PROGRESS: Final = AlertFile(
             description="The group had {{ $value }} members within the last hour. Now the monitor does not find the "
             "group. Kafka deletes only groups without members. Likely causes: records of __consumer_offsets were lost, "
             "or the monitor's settings now exclude the group. What to do: run kafka-consumer-groups.sh --describe "
-            "--group. If Kafka does not know the group, its offsets are lost. In this case, check auto.offset.reset "
-            "before you restart the members.",
+            "--group. If Kafka does not know the group, its offsets are lost. Check auto.offset.reset before you "
+            "restart the members.",
             labels_of_groups=f"topk by (cluster, group) (1, last_over_time({ALERTING}[1h]))",
         ),
         Alert(
             "KafkaGroupRewound",
             GROUP,
-            harm="The group processes records a second time. The team that owns the group may not expect this.",
+            harm="The group processes records a second time, and its team may not expect duplicates.",
             levels=(
                 Level(WARNING, 'max by (cluster, group) (rebalance_monitor_group_status{status="REWIND"}) == 1', "2m"),
             ),

@@ -54,8 +54,7 @@ REBALANCES: Final = AlertFile(
         Alert(
             "KafkaRollingRestart",
             GROUP,
-            harm="The alert sends no notification. While the alert fires, Alertmanager suppresses warnings that the "
-            "deployment causes.",
+            harm="The alert sends no notification and only suppresses warnings that a deployment causes.",
             levels=(Level(INFO, condition_start("rolling_restart"), "0s", "5m"),),
             summary=f"{IN_GROUP}a rolling restart is in progress",
             description=f"A rolling restart has been in progress since {START}. Each member that leaves or joins "
@@ -65,8 +64,7 @@ REBALANCES: Final = AlertFile(
         Alert(
             "KafkaRebalanceStorm",
             GROUP,
-            harm="The group spends its time on rebalances and not on records, or one member interrupts all other "
-            "members again and again.",
+            harm="Rebalances interrupt the members again and again, so the group processes fewer records.",
             levels=(
                 Level(
                     CRITICAL,
@@ -92,21 +90,20 @@ REBALANCES: Final = AlertFile(
         Alert(
             "KafkaCommitGapLong",
             GROUP,
-            harm="A rebalance interrupted the commits for longer than the limit of the group. The next "
-            "rebalance will probably cause the same problem.",
+            harm="A rebalance interrupted the commits for too long. The next rebalance will probably take as long.",
             levels=(Level(WARNING, condition_start("long_commit_gap"), "0s"),),
             summary=f"{IN_GROUP}a rebalance interrupted the commits for too long",
             description=f"The time without commits around a rebalance was longer than {_COMMIT_GAP_LIMIT}. The monitor "
-            f"first saw this at {START}. Records waited during this time, or the group processed some records twice. "
-            f"Likely causes: a crashed member with a long session.timeout.ms, members that restore their state, or an "
-            f"eager strategy. What to do: find the cause and the length of the last rebalances on the group's page. "
-            f"Consider static membership or a cooperative strategy.",
+            f"first saw this gap at {START}. Records waited, or the group processed some records twice. Likely causes: "
+            f"a crashed member with a long session.timeout.ms, members that restore their state, or an eager strategy. "
+            f"What to do: find the cause and the length of the last rebalances on the group's page. Consider static "
+            f"membership or a cooperative strategy.",
         ),
         Alert(
             "KafkaRebalanceStuck",
             GROUP,
-            harm="In a classic group, a rebalance that does not finish stops all members. In a KIP-848 group, it stops "
-            "one member.",
+            harm="A rebalance that does not finish stops all members of a classic group, or one member of a KIP-848 "
+            "group.",
             levels=(
                 Level(
                     CRITICAL,
@@ -165,17 +162,17 @@ REBALANCES: Final = AlertFile(
                     f"never reaches a final assignment. What to do: update the client of the group leader, or use a "
                     f"different strategy.",
                     "duplicate_claims": f"Two members rejoined, and both claimed the same partition in the same "
-                    f"generation. The monitor first saw this at {START}. Records may have been processed twice. Likely "
-                    f"causes: a removed member joined again, or a client has an old version. What to do: search the "
-                    f"downstream systems for duplicates. Update old clients.",
+                    f"generation. The monitor first saw the two claims at {START}. Records may have been processed "
+                    f"twice. Likely causes: a removed member joined again, or a client has an old version. What to do: "
+                    f"search the downstream systems for duplicates. Update old clients.",
                     "eager_and_cooperative_mixed": f"Members claim partitions, but the strategy is eager. Or the group "
-                    f"changed its strategy and then changed it back. The monitor first saw this at "
-                    f"{START}. Some partitions may have two owners, or no owner. Likely causes: an unfinished upgrade. "
-                    f"What to do: give all members the same list of strategies in two rolling restarts.",
+                    f"changed its strategy and changed back. The monitor first saw this problem at {START}. Some "
+                    f"partitions may have two owners, or no owner. Likely causes: an unfinished upgrade. What to do: "
+                    f"give all members the same list of strategies in two rolling restarts.",
                     "subscribed_topic_missing": f"Members subscribe by name to a topic that the brokers do not know. "
-                    f"The monitor first reported this at {START}. The members read nothing from this topic. Likely "
-                    f"causes: the name is misspelled, or the topic was deleted. What to do: see the name of the topic "
-                    f"on the group's page. Correct the subscription, or create the topic.",
+                    f"The monitor first reported the missing topic at {START}. The members read nothing from this "
+                    f"topic. Likely causes: the name is misspelled, or the topic was deleted. What to do: see the name "
+                    f"of the topic on the group's page. Correct the subscription, or create the topic.",
                 },
             ),
         ),

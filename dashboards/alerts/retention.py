@@ -29,20 +29,20 @@ RETENTION: Final = AlertFile(
         Alert(
             "KafkaRecordsLost",
             GROUP,
-            harm="Retention deleted records that the group had not read. The alert ends when the committed offsets are "
-            "higher than the offsets of the lost records.",
+            harm="Retention deleted records that the group had not read. The alert ends when the group has committed "
+            "offsets after the lost records.",
             levels=(Level(CRITICAL, f"{group_max('group_records_lost')} > 0", "1m"),),
             summary=f"{IN_GROUP}up to {COUNT} records were deleted before the group read them",
             description=f"Retention deleted up to {COUNT} records that the group had not committed "
             f"yet.{LAG_SECONDS}{GROUP_MEMBERS}{WORST_PARTITION} Likely causes: the group was too slow, or it was down "
-            f"for longer than the topic's retention. What to do: read the present retention.ms of the topic. Raise "
-            f"this value at once to stop the loss. Then reduce the lag. Inform the owners of the data. If the group is "
-            f"no longer needed, delete it.",
+            f"for longer than the topic's retention. What to do: read the present retention.ms of the topic. "
+            f"Immediately raise retention.ms to stop the loss. Then reduce the lag. Inform the owners of the data. If "
+            f"the group is no longer needed, delete it.",
         ),
         Alert(
             "KafkaRecordsAboutToBeLost",
             GROUP,
-            harm="This is the last chance to raise the retention or to catch up before Kafka deletes unread records.",
+            harm="Kafka will soon delete unread records, unless somebody raises the retention or the group catches up.",
             levels=(
                 Level(CRITICAL, lines(f"{_UNTIL_LOST} < 3600", _NOT_LOST_YET), "5m"),
                 Level(WARNING, lines(f"{_UNTIL_LOST} < 21600", _NOT_LOST_YET), "15m"),
@@ -51,7 +51,7 @@ RETENTION: Final = AlertFile(
             description=f"At the present rate, retention deletes unread records in {DURATION}. Records that the group "
             f"commits before then are not lost.{RECORDS_WAIT}{LAG_SECONDS}{GROUP_MEMBERS}{WORST_PARTITION} What to do: "
             f"find the topics with lag on the group's page. Read the present retention.ms (or retention.bytes) of "
-            f"these topics. Raise this value. Then reduce the lag. If the group is no longer needed, delete it.",
+            f"these topics. Raise the retention. Then reduce the lag. If the group is no longer needed, delete it.",
         ),
         Alert(
             "KafkaOffsetsExpiring",
@@ -71,11 +71,10 @@ RETENTION: Final = AlertFile(
             ),
             summary=f"{IN_GROUP}Kafka deletes the group's committed offsets {{{{ if gt $value 0.0 }}}}in "
             f"{DURATION}{{{{ else }}}}at any moment{{{{ end }}}}",
-            description=f"The group is inactive. Kafka deletes its offsets after offsets.retention.minutes. This time "
-            f"has almost passed.{LAST_COMMIT}{RECORDS_WAIT} If the group starts after the deletion, auto.offset.reset "
-            f"decides where the group begins. With the value latest, the group skips records. With the value earliest, "
-            f"the group reads all records again. What to do: start the application before the deletion. If the group "
-            f"is no longer needed, delete it or set ignore_alerts.",
+            description=f"The group is inactive, and the retention time of its offsets (offsets.retention.minutes) has "
+            f"almost passed.{LAST_COMMIT}{RECORDS_WAIT} After the deletion, a group with auto.offset.reset=latest "
+            f"skips records. A group with auto.offset.reset=earliest reads all records again. What to do: start the "
+            f"application before the deletion. If the group is no longer needed, delete it or set ignore_alerts.",
         ),
     ),
 )

@@ -170,10 +170,7 @@ def _drifting() -> AnyPanel:
 
 
 def _skewed() -> AnyPanel:
-    how_to_read = (
-        "Number of groups in which the busiest member has more partitions than the busiest member of the "
-        "fairest valid assignment."
-    )
+    how_to_read = "Number of groups in which the busiest member has more partitions than necessary."
     excess = FLEET.series(EXCESS_PARTITIONS)
     return _count("Skewed", how_to_read, count_or_zero(f"{excess} > 0", excess), SOME)
 
@@ -190,7 +187,7 @@ def _no_progress() -> AnyPanel:
 def _losing() -> AnyPanel:
     how_to_read = (
         "Number of groups that have lost records, because retention deleted the records before the group read them. "
-        "The number includes groups that will lose records within one hour at the present rate."
+        "Groups that will lose records within one hour also count."
     )
     lost, soon = f"{FLEET.series(GROUP_RECORDS_LOST)} > 0", f"{FLEET.series(GROUP_SECONDS_UNTIL_LOST)} < 3600"
     return _count("Losing records", how_to_read, count_or_zero(f"{lost} or {soon}", FLEET.series(GROUP_STATUS)), ANY)

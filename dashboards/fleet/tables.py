@@ -65,7 +65,7 @@ ABOVE_LIMIT = f"{FLEET.series(GROUP_LAG_SECONDS)} > on (cluster, group) {FLEET.l
 _EXPIRY: Steps = ((86_400, WATCH), (3 * 86_400, FINE))
 _NO_PROBLEM_KNOWN = (
     "The monitor knows no group with this problem. If the panels at the top of the dashboard have no numbers, no "
-    "monitor is ready. Then it is unknown whether groups have this problem."
+    "monitor is ready."
 )
 
 
@@ -120,9 +120,9 @@ def coordinators() -> AnyPanel:
     """Return the table with the number of groups with trouble for each coordinator."""
     spec = PanelSpec(
         "Groups with trouble, by coordinator",
-        "A group has trouble in three cases: its lag is above its limit, it makes no progress, or it has an active "
-        "condition. A rolling restart does not count as trouble. If one broker coordinates most of the groups with "
-        "trouble, look at this broker first.",
+        "A group has trouble if its lag is above its limit, if it makes no progress, or if it has an active condition. "
+        "Rolling restarts do not count. If one broker coordinates most of the groups with trouble, look at this broker "
+        "first.",
         _NO_PROBLEM_KNOWN,
         "no known trouble",
     )
@@ -206,7 +206,7 @@ def drift() -> AnyPanel:
     """Return the table of the groups with the most drift."""
     spec = PanelSpec(
         "Worst drift",
-        "Number of partitions whose owner breaks a rule of the group's own strategy. The group's page and the table "
+        "Number of partitions whose owner breaks a rule of the group's strategy. The group's page and the table "
         "`assignment_drift` list these partitions and the expected owners.",
         _NO_PROBLEM_KNOWN,
         "no known drift",
@@ -220,10 +220,10 @@ def skew() -> AnyPanel:
     """Return the table of the groups with the most excess partitions."""
     spec = PanelSpec(
         "Worst skew",
-        "`Excess` is the number of partitions of the busiest member, minus the number that the busiest member has in "
-        "the fairest valid assignment. `Client` and `Host` identify the busiest member. `Topic skew` is the number of "
-        "partitions that the busiest members have above their fair share, because they hold the extra partition of "
-        "several topics. `Remedy` is the strategy that would remove the topic skew.",
+        "`Excess` is the largest partition count of a member now, minus the largest partition count in the fairest "
+        "valid assignment. `Client` and `Host` identify the busiest member. `Topic skew` is the number of surplus "
+        "partitions of members that have an extra partition in several topics. `Remedy` is a strategy that would "
+        "remove the topic skew.",
         _NO_PROBLEM_KNOWN,
         "no known skew",
     )
@@ -245,8 +245,8 @@ def most_rebalances() -> AnyPanel:
     """Return the table of the groups with the most rebalances."""
     spec = PanelSpec(
         "Most rebalances in the time range",
-        "Each rebalance interrupts the group or a part of the group. `Needless moves` is the number of moves that a "
-        "different assignment, which is at least as fair, would avoid.",
+        "Each rebalance interrupts the group or a part of the group. `Needless moves` is the number of moves that an "
+        "equally fair assignment would avoid.",
         "The monitor knows no rebalance in the time range.",
         "no known rebalance",
     )

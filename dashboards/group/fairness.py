@@ -82,9 +82,9 @@ def _owners() -> AnyPanel:
 def _strategies() -> AnyPanel:
     spec = PanelSpec(
         "Actual assignment compared with each strategy",
-        "For the group's own strategy, `Partitions` is the number of partitions whose owner breaks a rule of the "
-        "strategy. For any other strategy, it is the number of partitions that the strategy would assign to a "
-        "different member. The group's page lists these partitions.",
+        "For the group's strategy, `Partitions` is the number of partitions whose owner breaks a rule of the strategy. "
+        "For any other strategy, `Partitions` is the number of partitions that would have a different owner. The "
+        "group's page lists these partitions.",
         DRIFT_PARTITIONS.unknown,
     )
     columns: list[Column] = [
@@ -99,9 +99,9 @@ def _strategies() -> AnyPanel:
 def _scores_now() -> AnyPanel:
     spec = PanelSpec(
         "Fairness scores now",
-        "A score of 100 means that no valid assignment is fairer. A score of 0 means that one member has all the "
-        "work, but other members could share it. Partitions, lag and throughput each have a score by member and a "
-        "score by client host. Scores below 50 are red. Scores from 50 to 89 are yellow.",
+        "A score of 100 means that no valid assignment is fairer. A score of 0 means that one member does all the work "
+        "that others could share. Partitions, lag and throughput each have a score by member and a score by client "
+        "host. Scores below 50 are red. Scores from 50 to 89 are yellow.",
         IMBALANCE_SCORE.unknown,
         width=8,
     )
@@ -125,9 +125,8 @@ def _scores() -> AnyPanel:
 def _ratios() -> AnyPanel:
     spec = PanelSpec(
         "Busiest member compared with the mean",
-        "Lag or throughput of the busiest member, divided by the mean of all members. The panel also shows these "
-        "ratios for hosts. The value 2 means twice the mean. The ratio does not show whether a fairer assignment "
-        "exists. The fairness score shows this.",
+        "Lag or throughput of the busiest member or host, divided by the mean of all members or hosts. The value 2 "
+        "means twice the mean. Only the fairness score shows whether a fairer assignment exists.",
         WORK_IMBALANCE_RATIO.unknown,
         width=8,
     )
@@ -138,10 +137,10 @@ def _ratios() -> AnyPanel:
 def _partitions_per_member() -> AnyPanel:
     spec = PanelSpec(
         "Partitions per member and unowned partitions",
-        "`most` is the number of partitions of the busiest member. `excess` is this number, minus the number that "
-        "the busiest member has in the fairest valid assignment. `idle members` is the number of members without "
-        "partitions. `avoidably idle` is the number of idle members that would have partitions in a different "
-        "assignment. `unowned` is the number of subscribed partitions without an owner.",
+        "`most` is the number of partitions of the busiest member. `excess` is `most`, minus the largest partition "
+        "count in the fairest valid assignment. `idle members` is the number of members without partitions. `avoidably "
+        "idle` is the number of idle members that would have partitions in a different assignment. `unowned` is the "
+        "number of subscribed partitions without an owner.",
         MEMBER_PARTITIONS_MAX.unknown,
         width=24,
     )
@@ -186,9 +185,9 @@ def _what_if() -> AnyPanel:
 def _topic_skew() -> AnyPanel:
     spec = PanelSpec(
         "Topic skew",
-        "Number of partitions that the busiest members have above their fair share, because they hold the extra "
-        "partition of several topics. This happens if the strategy assigns each topic separately, as range does. "
-        "`Remedy` is the strategy that would remove the skew. The cell is empty if no such strategy is known.",
+        "Number of surplus partitions of members that have an extra partition in several topics. The range strategy "
+        "can cause topic skew. `Remedy` is a strategy that would remove the skew, or is empty if no such strategy is "
+        "known.",
         TOPIC_SKEW.unknown,
         "no known topic skew",
     )

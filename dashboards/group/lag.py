@@ -150,8 +150,8 @@ def _unknown() -> AnyPanel:
         "Number of partitions whose lag or status is unknown, by reason. Sums do not include partitions with unknown "
         "lag. `blocked` means that an open transaction blocks the commits. `topic_deleted` means that the group has "
         "offsets of a deleted topic. `maybe_only_markers` means that the remaining offsets may be only transaction "
-        "markers or records of aborted transactions. Only a monitor with the READ permission on the topic can check "
-        "this. `read up to an open transaction` means that the lag is known, but the status is unknown.",
+        "markers or records of aborted transactions. To check these offsets, the monitor needs the READ permission on "
+        "the topic. `read up to an open transaction` means that the lag is known, but the status is unknown.",
         LAG_UNKNOWN_PARTITIONS.unknown,
         "all lag is known",
         width=6,

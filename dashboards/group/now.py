@@ -65,13 +65,12 @@ def keeping_up() -> list[AnyPanel]:
 def fairness_now() -> list[AnyPanel]:
     """Return the panels that show whether the work is shared fairly."""
     verdict = (
-        "Result of the comparison of the assignment with the group's own strategy. `differs from java` means that "
-        "the leader uses a client library that computes assignments differently from Java's library. `withheld` "
-        "means that a cooperative rebalance assigns some partitions only in its next round."
+        "The panel shows whether the assignment follows the group's strategy. `differs from java` means that the "
+        "leader uses a client library that computes assignments differently from Java's library. `withheld` means that "
+        "a cooperative rebalance assigns some partitions only in its next round."
     )
     excess = (
-        "Number of partitions of the busiest member, minus the number that the busiest member has in the "
-        "fairest valid assignment."
+        "Largest partition count of a member now, minus the largest partition count in the fairest valid assignment."
     )
     unowned = "Number of subscribed partitions without an owner."
     unowned_spec = _stat_spec("Unowned partitions", unowned, UNOWNED_PARTITIONS, width=4)
@@ -228,8 +227,8 @@ def _rates() -> AnyPanel:
 def _busiest() -> AnyPanel:
     spec = PanelSpec(
         "Busiest member",
-        "The table shows the busiest member and the start time of the assignment. It has a row only if this member "
-        "has more partitions than necessary.",
+        "The table shows the busiest member, if this member has more partitions than necessary. `Since` is the start "
+        "time of the assignment.",
         BUSIEST_MEMBER.unknown,
         "no known member with too many partitions",
         height=4,

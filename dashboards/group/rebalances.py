@@ -86,9 +86,8 @@ def _conditions() -> AnyPanel:
 def _moved() -> AnyPanel:
     spec = PanelSpec(
         "Moved partitions",
-        "Number of partitions that moved to a different owner in each time step. Moves are needless if a different "
-        "assignment, which is at least as fair, would avoid them. A sticky strategy or static members would avoid "
-        "needless moves.",
+        "Number of partitions that moved to a different owner in each time step. Moves are needless if an equally fair "
+        "assignment would avoid these moves. A sticky strategy or static members avoid needless moves.",
         "Either no partition changed its owner at that time, or no monitor was ready.",
         "no known move",
         width=8,
@@ -110,8 +109,7 @@ def _members() -> AnyPanel:
     spec = PanelSpec(
         "Members and failed rebalances",
         "`members` is the number of members in the last generation that the monitor knows. `failed` is the number of "
-        "rebalances that never completed, if the log proves this. `emptied` shows how many times the last member left "
-        "the group.",
+        "rebalances that never completed. `emptied` shows how many times the last member left the group.",
         f"Members: {GROUP_MEMBERS.unknown}",
         width=8,
     )
@@ -126,9 +124,8 @@ def _members() -> AnyPanel:
 def _in_progress() -> AnyPanel:
     spec = PanelSpec(
         "Duration of the current rebalance",
-        "The current rebalance takes at least this time. The time comes from the brokers' listings of groups, because "
-        "the log does not show a rebalance in progress. If the rebalance takes minutes, a member delays it. Often this "
-        "member still processes its last records.",
+        "Shortest possible duration of the current rebalance. If a rebalance takes minutes, a member delays the "
+        "rebalance, often because the member still processes records.",
         GROUP_REBALANCE_START_TIMESTAMP_SECONDS.unknown,
         "no known rebalance in progress",
         width=8,
@@ -152,9 +149,8 @@ def _commit_gaps() -> AnyPanel:
 def _commit_gap_quantiles() -> AnyPanel:
     spec = PanelSpec(
         "Commit gaps in the time range",
-        "50 % of the commit gaps are not longer than the first value. 90 % of them are not longer than the second "
-        "value, and 100 % are not longer than the third value. The values are estimates from the buckets of a "
-        "histogram. The largest bucket has no upper bound.",
+        "The three values are upper limits for 50 %, 90 % and 100 % of the commit gaps. The values are estimates from "
+        "the buckets of a histogram. The largest bucket has no upper bound.",
         COMMIT_GAP_SECONDS.unknown,
         "no known gap",
         width=8,

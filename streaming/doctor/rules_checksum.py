@@ -2,4 +2,4 @@
 
 from typing import Final
 
-RULES_CHECKSUM: Final = "sha256-00b92dd1e1ab23f3"
+RULES_CHECKSUM: Final = "sha256-44b406f281e37d39"

@@ -365,7 +365,7 @@ ASSIGNMENTS = (
                 "Subscribed partitions without an owner: 2. The partitions have had no owner since 2023-11-14 22:13:20 "
                 "+0000 UTC or earlier. 150 records wait in these partitions. Likely causes: the clients do not see new "
                 "partitions of a topic yet, the assignment is incomplete, or a cooperative rebalance does not finish. "
-                "What to do: restart the group leader. The group's page shows which member this is. If that does "
+                "What to do: restart the group leader. The group's page names the group leader. If the restart does "
                 "not help, restart all members."
             ),
         ),

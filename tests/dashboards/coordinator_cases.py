@@ -40,10 +40,10 @@ TROUBLE = (
             "prod: 6 groups of coordinator 2 are in trouble",
             (
                 "6 groups are silent, stuck in a rebalance or far behind. Broker 2 is the coordinator of all these "
-                "groups. At least half of this broker's groups have such a problem. Groups without members do not "
-                "count. Alertmanager suppresses the alerts about these groups. Likely causes: the broker is overloaded "
-                "or cannot write __consumer_offsets, or clients cannot reach the broker. What to do: first check the "
-                "log, the disks and the network of this broker. Also check the replicas of __consumer_offsets."
+                "groups. At least half of this broker's groups with members have a problem. Alertmanager suppresses "
+                "the alerts about these groups. Likely causes: the broker is overloaded or cannot write "
+                "__consumer_offsets, or clients cannot reach the broker. What to do: first check the log, the disks "
+                "and the network of this broker. Also check the replicas of __consumer_offsets."
             ),
         ),
     ),
@@ -82,9 +82,9 @@ MISSING = (
             "prod: partitions of __consumer_offsets have no leader",
             (
                 "5 partitions of __consumer_offsets have no leader. Groups in these partitions have no coordinator, so "
-                "they cannot commit or rebalance. Alerts about groups of this cluster cannot fire during this "
-                "time. Likely causes: the brokers with the replicas are down. What to do: start these brokers. The "
-                "page /incidents names the groups and the last coordinator."
+                "they cannot commit or rebalance. Until all partitions have a leader, alerts about groups of this "
+                "cluster cannot fire. Likely causes: the brokers with the replicas are down. What to do: start these "
+                "brokers. The page /incidents names the groups and the last coordinator."
             ),
         ),
     ),

@@ -119,10 +119,10 @@ STALE = (
                 "For 15 minutes or more, the monitor has not been ready, or it has lost readiness again and again. "
                 "Alerts about the groups of this cluster cannot fire during this time. Unread records of "
                 "__consumer_offsets: 60k. The monitor reads 0 records per second. The last batch ended at 1970-01-01 "
-                "00:01:00 +0000 UTC. Likely causes: the monitor is still catching up, it has too few cores, it cannot "
-                "reach the brokers, its query fails, or a batch hangs. What to do: read the monitor's log. If "
-                "KafkaCoordinatorMissing also fires, act on that alert. If the monitor still reads records, wait or "
-                "give it more cores. Otherwise, restart it. It continues at its last position."
+                "00:01:00 +0000 UTC. Likely causes: the monitor has too few cores, cannot reach the brokers, or its "
+                "query fails. What to do: read the monitor's log. If KafkaCoordinatorMissing also fires, act on that "
+                "alert. If the monitor still reads records, wait, or give the monitor more cores. If the monitor reads "
+                "no records, restart the monitor."
             ),
         ),
     ),
@@ -146,10 +146,10 @@ STALE = (
             (
                 "For 15 minutes or more, the monitor has lagged behind __consumer_offsets, so its values are old. "
                 "Unread records of __consumer_offsets: 20k. The monitor reads 100 records per second. The last batch "
-                "ended at 1970-01-01 00:20:00 +0000 UTC. Likely causes: the monitor is still catching up, it has too "
-                "few cores, it cannot reach the brokers, its query fails, or a batch hangs. What to do: read the "
-                "monitor's log. If KafkaCoordinatorMissing also fires, act on that alert. If the monitor still reads "
-                "records, wait or give it more cores. Otherwise, restart it. It continues at its last position."
+                "ended at 1970-01-01 00:20:00 +0000 UTC. Likely causes: the monitor has too few cores, cannot reach "
+                "the brokers, or its query fails. What to do: read the monitor's log. If KafkaCoordinatorMissing also "
+                "fires, act on that alert. If the monitor still reads records, wait, or give the monitor more cores. "
+                "If the monitor reads no records, restart the monitor."
             ),
         ),
     ),
@@ -224,9 +224,9 @@ QUARANTINE = (
         says=(
             "prod: the monitor cannot use records of __consumer_offsets (unknown_value_version)",
             (
-                "Within 15 minutes, the monitor ignored 30 records of __consumer_offsets. For each record, it ignored "
-                "the whole record or only the part about one member. The reason is unknown_value_version. Likely "
-                "causes: a client library writes subscriptions or assignments in its own format. In this case, the "
+                "Within 15 minutes, the monitor ignored 30 records of __consumer_offsets. The reason is "
+                "unknown_value_version. Likely causes: a client library writes subscriptions or assignments in its own "
+                "format. In this case, the "
                 'table quarantine names a member in its column "field". If the reason is unknown_record_type or '
                 "unknown_value_version, Kafka is newer than this monitor. If the reason is foreign_partition, a "
                 "program other than Kafka wrote the records, or the partition count of the topic changed. What to do: "
@@ -288,9 +288,8 @@ OTHERS = (
         says=(
             "prod: the monitor fails again and again, or it cannot watch the cluster",
             (
-                "Within half an hour, the monitor failed 6 times. After each failure, it started "
-                "again and had to catch up. What to do: read the monitor's log. The log describes each error in one "
-                "line."
+                "Within half an hour, the monitor failed 6 times. After each failure, the monitor had to catch up. "
+                "What to do: read the monitor's log. The log describes each error in one line."
             ),
         ),
     ),
@@ -410,9 +409,9 @@ OTHERS = (
             "prod: the listing of groups is incomplete for 2 brokers (group_authorization_failed)",
             (
                 "Brokers whose listing of groups is missing or incomplete: 2. The reason is "
-                "group_authorization_failed. The monitor does not see rebalances in progress on these brokers. It may "
-                "also show groups that no longer exist. What to do: check whether these brokers are up. Grant the "
-                "monitor's user the DESCRIBE permission on groups and on the cluster."
+                "group_authorization_failed. The monitor does not see rebalances in progress on these brokers. The "
+                "monitor may also show groups that no longer exist. What to do: check whether these brokers are up. "
+                "Grant the monitor's user the DESCRIBE permission on groups and on the cluster."
             ),
         ),
     ),
@@ -428,9 +427,9 @@ OTHERS = (
             "prod: the listing of groups is incomplete for 1 broker (timed_out)",
             (
                 "Brokers whose listing of groups is missing or incomplete: 1. The reason is timed_out. The monitor "
-                "does not see rebalances in progress on these brokers. It may also show groups that no longer exist. "
-                "What to do: check whether these brokers are up. Grant the monitor's user the DESCRIBE permission on "
-                "groups and on the cluster."
+                "does not see rebalances in progress on these brokers. The monitor may also show groups that no longer "
+                "exist. What to do: check whether these brokers are up. Grant the monitor's user the DESCRIBE "
+                "permission on groups and on the cluster."
             ),
         ),
     ),
@@ -444,10 +443,9 @@ OTHERS = (
         says=(
             "prod: groups may be missing from the listing (cluster_describe_not_authorized)",
             (
-                "All brokers answer, but the monitor's user does not have the DESCRIBE permission on the cluster. So "
-                "the listing contains only groups that this user may describe. Other groups may be missing. The "
-                "monitor does not see their rebalances in progress. What to do: grant the monitor's user the DESCRIBE "
-                "permission on the cluster."
+                "The monitor's user does not have the DESCRIBE permission on the cluster. So the listing contains only "
+                "groups that this user may describe. The monitor does not see the rebalances in progress of other "
+                "groups. What to do: grant the monitor's user the DESCRIBE permission on the cluster."
             ),
         ),
     ),
@@ -467,10 +465,9 @@ OTHERS = (
         says=(
             "prod: the clocks of broker 1 and of the monitor differ by 58.5s or more",
             (
-                "The monitor subtracts the proven part of this difference from its own times. But Prometheus and "
-                "Grafana still compare times with their own clocks. The monitor also cannot correct differences "
-                "between the clocks of the brokers. What to do: synchronize the clocks of the brokers and of the "
-                "monitor (NTP)."
+                "The monitor corrects its own times, but Prometheus and Grafana use their own clocks. The monitor also "
+                "cannot correct differences between the clocks of the brokers. What to do: synchronize the clocks of "
+                "the brokers and of the monitor (NTP)."
             ),
         ),
         labels={"cluster": "prod", "broker": "1"},

@@ -223,8 +223,8 @@ STOPPED = (
         says=(
             "payments on prod: the group has members, but it stopped committing",
             (
-                "A partition no longer gets commits. The time since its last commit is longer than the time in which "
-                "its last ten commits arrived. 12k records wait. The oldest uncommitted record is 15m 0s old. The "
+                "A partition no longer gets commits. The time since the last commit is longer than the time in which "
+                "the last ten commits arrived. 12k records wait. The oldest uncommitted record is 15m 0s old. The "
                 "group has 3 members. Partition 3 of topic orders is the furthest behind. Its owner is client app-2 on "
                 "/10.0.0.7. Likely causes: a member hangs or fails, or the partition has no owner. What to do: find "
                 "the partitions with status STOP on the group's page. Restart the owners of these partitions."
@@ -476,8 +476,7 @@ VANISHED = (
                 "The group had 3 members within the last hour. Now the monitor does not find the group. Kafka deletes "
                 "only groups without members. Likely causes: records of __consumer_offsets were lost, or the monitor's "
                 "settings now exclude the group. What to do: run kafka-consumer-groups.sh --describe --group. If Kafka "
-                "does not know the group, its offsets are lost. In this case, check auto.offset.reset before you "
-                "restart the members."
+                "does not know the group, its offsets are lost. Check auto.offset.reset before you restart the members."
             ),
         ),
     ),

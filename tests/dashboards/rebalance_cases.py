@@ -111,10 +111,10 @@ COMMIT_GAPS = (
             "payments on prod: a rebalance interrupted the commits for too long",
             (
                 "The time without commits around a rebalance was longer than the limit of 5m 0s. The monitor first saw "
-                "this at 2023-11-14 22:13:20 +0000 UTC. Records waited during this time, or the group processed some "
-                "records twice. Likely causes: a crashed member with a long session.timeout.ms, members that restore "
-                "their state, or an eager strategy. What to do: find the cause and the length of the last rebalances "
-                "on the group's page. Consider static membership or a cooperative strategy."
+                "this gap at 2023-11-14 22:13:20 +0000 UTC. Records waited, or the group processed some records twice. "
+                "Likely causes: a crashed member with a long session.timeout.ms, members that restore their state, or "
+                "an eager strategy. What to do: find the cause and the length of the last rebalances on the group's "
+                "page. Consider static membership or a cooperative strategy."
             ),
         ),
     ),
@@ -224,7 +224,7 @@ FAULTS = (
                     "payments on prod: the group mixes eager and cooperative strategies",
                     (
                         "Members claim partitions, but the strategy is eager. Or the group changed its strategy and "
-                        "then changed it back. The monitor first saw this at 2023-11-14 22:13:20 +0000 UTC. Some "
+                        "changed back. The monitor first saw this problem at 2023-11-14 22:13:20 +0000 UTC. Some "
                         "partitions may have two owners, or no owner. Likely causes: an unfinished upgrade. What to "
                         "do: give all members the same list of strategies in two rolling restarts."
                     ),
@@ -237,9 +237,9 @@ FAULTS = (
                     "payments on prod: two members claimed the same partition",
                     (
                         "Two members rejoined, and both claimed the same partition in the same generation. The monitor "
-                        "first saw this at 2023-11-14 22:13:20 +0000 UTC. Records may have been processed twice. "
-                        "Likely causes: a removed member joined again, or a client has an old version. What to do: "
-                        "search the downstream systems for duplicates. Update old clients."
+                        "first saw the two claims at 2023-11-14 22:13:20 +0000 UTC. Records may have been processed "
+                        "twice. Likely causes: a removed member joined again, or a client has an old version. What to "
+                        "do: search the downstream systems for duplicates. Update old clients."
                     ),
                 ),
             ),
@@ -249,8 +249,8 @@ FAULTS = (
                 (
                     "payments on prod: a subscribed topic does not exist",
                     (
-                        "Members subscribe by name to a topic that the brokers do not know. The monitor first "
-                        "reported this at 2023-11-14 22:13:20 +0000 UTC. The members read nothing from this topic. "
+                        "Members subscribe by name to a topic that the brokers do not know. The monitor first reported "
+                        "the missing topic at 2023-11-14 22:13:20 +0000 UTC. The members read nothing from this topic. "
                         "Likely causes: the name is misspelled, or the topic was deleted. What to do: see the name of "
                         "the topic on the group's page. Correct the subscription, or create the topic."
                     ),

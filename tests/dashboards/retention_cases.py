@@ -31,8 +31,8 @@ LOST = (
                 "Retention deleted up to 1.5k records that the group had not committed yet. The oldest uncommitted "
                 "record is 2h 0m 0s old. The group has 3 members. Likely causes: the group was too slow, or it was "
                 "down for longer than the topic's retention. What to do: read the present retention.ms of the topic. "
-                "Raise this value at once to stop the loss. Then reduce the lag. Inform the owners of the data. If the "
-                "group is no longer needed, delete it."
+                "Immediately raise retention.ms to stop the loss. Then reduce the lag. Inform the owners of the data. "
+                "If the group is no longer needed, delete it."
             ),
         ),
     ),
@@ -71,7 +71,7 @@ LOST = (
                 "At the present rate, retention deletes unread records in 30m 0s. Records that the group commits "
                 "before then are not lost. 12k records wait. The group has 3 members. What to do: find the topics with "
                 "lag on the group's page. Read the present retention.ms (or retention.bytes) of these topics. Raise "
-                "this value. Then reduce the lag. If the group is no longer needed, delete it."
+                "the retention. Then reduce the lag. If the group is no longer needed, delete it."
             ),
         ),
     ),
@@ -116,11 +116,11 @@ EXPIRING = (
         says=(
             "payments on prod: Kafka deletes the group's committed offsets in 11h 50m 0s",
             (
-                "The group is inactive. Kafka deletes its offsets after offsets.retention.minutes. This time has "
-                "almost passed. The last commit of the group was at 1969-12-25 12:00:00 +0000 UTC. If the group starts "
-                "after the deletion, auto.offset.reset decides where the group begins. With the value latest, the "
-                "group skips records. With the value earliest, the group reads all records again. What to do: start "
-                "the application before the deletion. If the group is no longer needed, delete it or set ignore_alerts."
+                "The group is inactive, and the retention time of its offsets (offsets.retention.minutes) has almost "
+                "passed. The last commit of the group was at 1969-12-25 12:00:00 +0000 UTC. After the deletion, a "
+                "group with auto.offset.reset=latest skips records. A group with auto.offset.reset=earliest reads all "
+                "records again. What to do: start the application before the deletion. If the group is no longer "
+                "needed, delete it or set ignore_alerts."
             ),
         ),
     ),
@@ -148,11 +148,11 @@ EXPIRING = (
         says=(
             "payments on prod: Kafka deletes the group's committed offsets at any moment",
             (
-                "The group is inactive. Kafka deletes its offsets after offsets.retention.minutes. This time has "
-                "almost passed. The last commit of the group was at 1970-01-01 00:00:00 +0000 UTC. If the group starts "
-                "after the deletion, auto.offset.reset decides where the group begins. With the value latest, the "
-                "group skips records. With the value earliest, the group reads all records again. What to do: start "
-                "the application before the deletion. If the group is no longer needed, delete it or set ignore_alerts."
+                "The group is inactive, and the retention time of its offsets (offsets.retention.minutes) has almost "
+                "passed. The last commit of the group was at 1970-01-01 00:00:00 +0000 UTC. After the deletion, a "
+                "group with auto.offset.reset=latest skips records. A group with auto.offset.reset=earliest reads all "
+                "records again. What to do: start the application before the deletion. If the group is no longer "
+                "needed, delete it or set ignore_alerts."
             ),
         ),
     ),
