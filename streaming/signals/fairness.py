@@ -47,8 +47,8 @@ ASSIGNMENT_VERDICT: Final = Signal(
             )
         }
     ),
-    help="1 for the current verdict on the group's assignment. The label `verdict` shows whether the assignment follows"
-    " the group's strategy. Other verdicts have no series.",
+    help="The value is 1 for the current verdict on the group's assignment. The label `verdict` shows whether the"
+    " assignment follows the group's strategy. Other verdicts have no series.",
     unknown="The group has no members, or the group does not assign topic partitions to members.",
     example='rebalance_monitor_assignment_verdict{verdict="drift"} == 1',
 )

@@ -29,9 +29,9 @@ GROUP_LAG_SECONDS: Final = Signal(
 GROUP_LAG_SECONDS_IS_BOUND: Final = Signal(
     name="rebalance_monitor_group_lag_seconds_is_bound",
     unit="boolean",
-    help="1 if `rebalance_monitor_group_lag_seconds` is only a lower bound. The exact lag is unknown if the group's"
-    " oldest uncommitted record is older than all samples of the monitor. The lower bound is the age of the oldest"
-    " sample.",
+    help="The value is 1 if `rebalance_monitor_group_lag_seconds` is only a lower bound. The exact lag is unknown if"
+    " the group's oldest uncommitted record is older than all samples of the monitor. The lower bound is the age of the"
+    " oldest sample.",
     unknown="The group's lag in seconds is exact or unknown.",
     example="rebalance_monitor_group_lag_seconds and on (cluster, group) rebalance_monitor_group_lag_seconds_is_bound",
 )
@@ -69,8 +69,8 @@ GROUP_STATUS: Final = Signal(
     unit="boolean",
     labels=(*OF_A_GROUP, "status"),
     label_values=MappingProxyType({"status": ("OK", "WARN", "STOP", "STALL", "REWIND")}),
-    help="1 for the current status of the group. The status of a group is the worst status of its partitions. The other"
-    " statuses of the group have no series.",
+    help="The value is 1 for the current status of the group. The status of a group is the worst status of its"
+    " partitions. The other statuses of the group have no series.",
     unknown="The status of every partition is unknown.",
     example='rebalance_monitor_group_status{status=~"STOP|STALL|REWIND"}',
 )
@@ -113,8 +113,9 @@ GROUP_LAST_COMMIT_TIMESTAMP_SECONDS: Final = Signal(
 GROUP_CONSUMED_RECORDS_PER_SECOND: Final = Signal(
     name="rebalance_monitor_group_consumed_records_per_second",
     unit="records per second",
-    help="Growth of the group's committed offsets in records per second, as the mean of the last five minutes. The"
-    " value is the sum over all partitions. The value is 0 if the group committed no new offsets.",
+    help="Consume rate of the group, in records per second. The rate is the mean growth of the committed offsets in the"
+    " last five minutes. The value is the sum over all partitions. The value is 0 if the group committed no new"
+    " offsets.",
     unknown="The rate of at least one partition is unknown. The rate is unknown in the first minute of observation,"
     " and for a short time after the committed offset decreased.",
     example="rebalance_monitor_group_consumed_records_per_second == 0 and rebalance_monitor_group_lag > 0",
@@ -122,8 +123,8 @@ GROUP_CONSUMED_RECORDS_PER_SECOND: Final = Signal(
 GROUP_PRODUCED_RECORDS_PER_SECOND: Final = Signal(
     name="rebalance_monitor_group_produced_records_per_second",
     unit="records per second",
-    help="Growth of the end offsets of the group's partitions in records per second, as the mean of the last five"
-    " minutes. The value is the sum over all partitions with a committed offset.",
+    help="Produce rate of the group's partitions, in records per second. The rate is the mean growth of the end offsets"
+    " in the last five minutes. The value is the sum over all partitions with a committed offset.",
     unknown="The rate of at least one partition is unknown. The rate is unknown in the first minute of observation,"
     " and for a short time after the topic was deleted and created again.",
     example="rebalance_monitor_group_produced_records_per_second > rebalance_monitor_group_consumed_records_per_second",

@@ -14,9 +14,9 @@ READY: Final = Signal(
     unit="boolean",
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
-    help="1 if the monitor is ready. Otherwise 0. The monitor is ready if it has read its source to the end and has a"
-    " recent sample of the brokers. While the value is 0, the monitor exports no metrics of groups, topics and"
-    " brokers.",
+    help="The value is 1 if the monitor is ready, and 0 if the monitor is not ready. The monitor is ready if it has"
+    " read its source to the end and has a recent sample of the brokers. While the value is 0, the monitor exports no"
+    " metrics of groups, topics and brokers.",
     unknown=_ALWAYS,
     example="rebalance_monitor_ready == 0",
 )
@@ -56,9 +56,9 @@ SOURCE_LIMITATION: Final = Signal(
         }
     ),
     granularity=CLUSTER,
-    help="1 for each type of information that the source (`source.kind`) or the brokers do not provide. The label"
-    " `capability` names the information. For `offsets_retention` and `topic_retention`, the monitor needs the optional"
-    " right DESCRIBE_CONFIGS.",
+    help="The value is 1 for each type of information that the source (`source.kind`) or the brokers do not provide."
+    " The label `capability` names the information. For `offsets_retention` and `topic_retention`, the monitor needs"
+    " the optional right DESCRIBE_CONFIGS.",
     unknown="The source and the brokers provide the information.",
     example='rebalance_monitor_source_limitation_info{capability="hidden_groups"}',
 )

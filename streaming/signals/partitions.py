@@ -61,7 +61,7 @@ PARTITION_STATUS: Final = Signal(
     labels=(*_OF_A_PARTITION, "status"),
     label_values=MappingProxyType({"status": ("OK", "WARN", "STOP", "STALL", "REWIND")}),
     granularity=PARTITION,
-    help="1 for the current status of the partition. The other statuses of the partition have no series.",
+    help="The value is 1 for the current status of the partition. The other statuses of the partition have no series.",
     unknown="The lag of the partition is unknown, or the monitor has not seen a commit of the partition yet. The series"
     " is also absent if the unread offsets may contain no records, or if an open transaction blocks the group.",
     example='rebalance_monitor_partition_status{status=~"STOP|STALL|REWIND"}',

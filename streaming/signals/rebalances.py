@@ -111,9 +111,9 @@ GROUP_CONDITION: Final = Signal(
     unit="boolean",
     labels=(*OF_A_GROUP, "condition"),
     label_values=_CONDITIONS,
-    help="1 for each condition that was active at the last sample. A condition is a problem of the group that lasts for"
-    " some time, for example a rebalance storm. The command `rebalance-monitor history GROUP` shows the affected"
-    " members and the start time.",
+    help="The value is 1 for each condition that was active at the last sample. A condition is a problem of the group"
+    " that lasts for some time, for example a rebalance storm. The command `rebalance-monitor history GROUP` shows the"
+    " affected members and the start time.",
     unknown="The condition is not active, or the monitor does not know whether the condition is active.",
     example='rebalance_monitor_group_condition{condition="rebalance_storm"}'
     ' unless on (cluster, group) rebalance_monitor_group_condition{condition="rolling_restart"}',
