@@ -140,7 +140,7 @@ MEMBER_PARTITIONS_MAX: Final = Signal(
     name="rebalance_monitor_member_partitions_max",
     unit="partitions",
     granularity=PARTITION,
-    help="Largest number of partitions of a member.",
+    help="Number of partitions of the member with the most partitions.",
     unknown=_MEMBERS_UNKNOWN,
     example="rebalance_monitor_member_partitions_max and on (cluster, group) rebalance_monitor_excess_partitions > 0",
 )
@@ -189,7 +189,7 @@ UNEVEN_WORK_RECORDS_PER_SECOND: Final = Signal(
 ASSIGNMENT_TIMESTAMP_SECONDS: Final = Signal(
     name="rebalance_monitor_assignment_timestamp_seconds",
     unit="seconds",
-    help="Time of the current assignment, in seconds since 1970. The value is the timestamp of the record that contains"
+    help="Start time of the current assignment, in seconds since 1970. The value is the timestamp of the record that contains"
     " the assignment.",
     unknown="The group has no known drift and no known excess partitions.",
     example="time() - rebalance_monitor_assignment_timestamp_seconds"

@@ -23,8 +23,9 @@ describes a problem has no series while the problem does not exist.
 
 **Some metrics are exported only for some groups.** Each metric has a granularity, which is a level of detail. By
 default, the monitor exports metrics of the granularities `group` and `topic` for every group. The monitor exports
-metrics of the granularity `partition` only for the 20 worst groups (`metrics.top_k`). A healthy group has at most 15
-series, plus one series for each topic. To export more or fewer metrics, change the settings in the section `[metrics]`:
+metrics of the granularity `partition` only for the 20 groups with the worst problems (`metrics.top_k`). A healthy group
+has at most 15 series, plus one series for each topic. To export more or fewer metrics, change the settings in the
+section `[metrics]`:
 
 - `granularity = "partition"` exports the metrics of the granularity `partition` for every group.
 - `granularity = "member"` also exports the metrics of members.

@@ -46,8 +46,8 @@ RECORD = (
     column(
         "record_time",
         TIME,
-        "timestamp of the record, on the coordinator's clock. If no record exists (state Gone, or source.kind is"
-        " admin-api), the value is the time when the monitor polled the brokers",
+        "timestamp of the record, on the coordinator's clock. A row with the state Gone, or with source.kind"
+        " admin-api, has no record. Its value is the time when the monitor polled the brokers",
     ),
 )
 GROUP = column("group_id", pa.string(), "id of the consumer group")

@@ -70,7 +70,7 @@ GROUP_GENERATIONS = Table(
                 "state",
                 pa.string(),
                 "state of the group: Stable, Empty, Assigning, Reconciling, Dead, Gone or Unknown. Gone means that the"
-                " brokers no longer list the group, but no record shows its end. Unknown means that records are"
+                " brokers do not list the group any more, and that no record deleted it. Unknown means that records are"
                 " missing, or that the group is a streams group with members",
             ),
             GENERATION,
@@ -373,8 +373,8 @@ COMMIT_GAPS = Table(
                 pa.string(),
                 "reason why the monitor closed the gap. `all_committed` means that each partition with a commit"
                 " before the rebalance has a new commit or no longer has a committed offset. `next_rebalance` means"
-                " that the next rebalance started. `round_passed` means that evaluation.stuck_after_seconds have"
-                " passed since the rebalance, according to a newer record. `group_deleted` means that the group was"
+                " that the next rebalance started. `round_passed` means that the rebalance is longer ago"
+                " than evaluation.stuck_after_seconds. `group_deleted` means that the group was"
                 " deleted. `nothing_before` means that there was no commit before the rebalance",
             ),
             column(
