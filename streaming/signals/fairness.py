@@ -189,8 +189,8 @@ UNEVEN_WORK_RECORDS_PER_SECOND: Final = Signal(
 ASSIGNMENT_TIMESTAMP_SECONDS: Final = Signal(
     name="rebalance_monitor_assignment_timestamp_seconds",
     unit="seconds",
-    help="Start time of the current assignment, in seconds since 1970. The value is the timestamp of the record that contains"
-    " the assignment.",
+    help="Start time of the current assignment, in seconds since 1970. The value is the timestamp of the record"
+    " that contains the assignment.",
     unknown="The group has no known drift and no known excess partitions.",
     example="time() - rebalance_monitor_assignment_timestamp_seconds"
     " and on (cluster, group) rebalance_monitor_excess_partitions > 0",

@@ -58,7 +58,8 @@ GROUP_MEMBERS: Final = Signal(
     name="rebalance_monitor_group_members",
     unit="members",
     help="Number of members in the group's last recorded generation.",
-    unknown="In `__consumer_offsets`, records of some members are missing, or an open transaction blocks the last record of the group.",
+    unknown="In `__consumer_offsets`, records of some members are missing, or an open transaction blocks"
+    " the last record of the group.",
     example="rebalance_monitor_group_members == 0 and rebalance_monitor_group_lag > 0",
 )
 GROUP_GENERATION: Final = Signal(

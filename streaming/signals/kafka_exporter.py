@@ -66,7 +66,8 @@ CONSUMERGROUP_MEMBERS: Final = Signal(
     labels=("consumergroup",),
     family_set=KAFKA_EXPORTER,
     help="Number of members of the group.",
-    unknown="In `__consumer_offsets`, records of some members are missing, or an open transaction blocks the last record of the group.",
+    unknown="In `__consumer_offsets`, records of some members are missing, or an open transaction blocks"
+    " the last record of the group.",
     example="kafka_consumergroup_members == 0",
 )
 TOPIC_PARTITIONS: Final = Signal(

@@ -84,7 +84,8 @@ ASSIGNMENT_IMBALANCE = Table(
             column(
                 "idle_in_any_assignment",
                 pa.int32(),
-                "number of members or hosts that are idle even in the fairest assignment. For example, one member must be idle if three"
+                "number of members or hosts that are idle even in the fairest assignment. For example, one member"
+                " must be idle if three"
                 " members consume two partitions. Null if unknown, or if measure is not partitions",
             ),
             column(
