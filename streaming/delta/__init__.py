@@ -1,4 +1,4 @@
-"""The Delta tables: their schemas (`tables`), rows, files on disk, maintenance and repair.
+"""Defines, writes and maintains the Delta tables of the monitor.
 
 This package may import `evaluation`, `spark` and all packages below them, but not `state`.
 """

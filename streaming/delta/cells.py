@@ -1,4 +1,4 @@
-"""Makes two kinds of cells of a table row: times, and the position of a record."""
+"""Makes the cells of a table row for times and for the position of a record."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def utc(timestamp_ms: int) -> datetime:
     """Convert Kafka's milliseconds since 1970 to a time in UTC.
 
     A time before 1970 becomes the start of 1970. A time after 9999 becomes the end of 9999. Hostile clients can write
-    such times.
+    times before 1970 and after 9999.
     """
     return EPOCH + timedelta(milliseconds=min(max(timestamp_ms, 0), LAST_MS))
 
@@ -30,7 +30,7 @@ def timestamp_ms(time: datetime) -> int:
 
 
 def record_cells(cluster: str, position: Position) -> Row:
-    """Return the key cells of a row that describes a record."""
+    """Return the cells that identify the record of a table row."""
     record_time = utc(position.timestamp_ms)
     return {
         "cluster": cluster,

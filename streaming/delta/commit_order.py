@@ -3,16 +3,15 @@
 The times of rows do not show the order in which the monitor wrote the rows. For example, after a restart, the monitor
 can write a row with an older time. But the version of a Delta table increases with each commit.
 
-1. A commit that only adds files is an append. The rows of these files are the new rows of the commit's version. This
-   module sorts the rows by time and key, because delta-rs writes the files of several days in any order. A commit that
-   also removes files (compaction, deletion of old days) has no new rows.
+1. A commit that only adds files is an append. The rows of the added files are the new rows of the commit's version.
+   This module sorts the rows by time and key, because delta-rs writes the files of several days in any order. A commit
+   that also removes files (compaction, deletion of old days) has no new rows.
 2. Delta stores log entries only for some hours (`tables.versions_kept_hours`). Rows of older commits are read from a
    snapshot, which is one version of the table. The days (`date`) are read one after the other, and the rows of a day
-   are sorted by time and key. This order stays the same while the version exists. A reader continues after the key of
-   the last row that it has read. With a row number instead of a key, each request would sort the whole day again.
-3. If a version or one of its files no longer exists, or if the table was created again, the rows cannot be read in
-   order (`GoneError`). If the storage cannot be read for a different reason, the client can try again
-   (`TableReadError`).
+   are sorted by time and key. The order of the rows in a version never changes. A reader continues after the key of the
+   last row that it has read.
+3. Error `GoneError`: a version or one of its files no longer exists, or the table was created again. Error
+   `TableReadError`: the storage cannot be read now, but the client can try again.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def row_key(row: Row, order: Sequence[str]) -> Key:
 
 
 def _after(order: Sequence[str], key: Key) -> str:
-    """Return the SQL condition for the rows after a key. The condition also limits the time, so the query skips files.
+    """Return the SQL condition for the rows after a key.
 
     >>> _after(("date", "group_id"), (7, "g")).count("group_id > 'g'")
     1
@@ -84,7 +83,7 @@ class CommittedTable:
         self.version = self._delta.version()
 
     def days(self, version: int, first: str) -> list[str]:
-        """Return the sorted days of a snapshot, from `first` (rule 2)."""
+        """Return the dates of a snapshot that are not before `first`, sorted (rule 2)."""
         return sorted({day for one in self._at(version).partitions() if (day := str(one["date"])) >= first})
 
     def snapshot_rows(  # noqa: PLR0913, PLR0917 - the parts of one query
@@ -121,7 +120,10 @@ class CommittedTable:
         return sorted(rows, key=lambda row: [row[column] for column in order])
 
     def _file_rows(self, add: Mapping[str, Any]) -> list[Row]:
-        """Return the rows of a data file. The file has no partition columns, so their values are from the log."""
+        """Return the rows of a data file.
+
+        The values of the partition columns come from the log, because the file does not contain them.
+        """
         file = pq.ParquetFile(pa.BufferReader(self._read(unquote(add["path"]))))
         existing = [name for name in self._columns if name in file.schema_arrow.names]
         rows, missing = file.read(columns=existing, use_threads=False), dict.fromkeys(self._columns)
@@ -138,7 +140,7 @@ class CommittedTable:
             raise read_error(self._path, error) from error
 
     def _lacks_files(self, version: int, day: str) -> bool:
-        """Return True if a file of this day of a snapshot does not exist."""
+        """Return True if a data file of a snapshot's day is missing."""
         files = pa.table(self._at(version).get_add_actions(flatten=True)).to_pylist()
         try:
             for file in files:

@@ -15,7 +15,7 @@ from streaming.evaluation.snapshot_evaluation import Evaluation
 def partition_rows(key: Row, evaluation: Evaluation) -> Iterator[Row]:
     """Return the rows that show how the members of an evaluated generation share the partitions.
 
-    `key` has the cells of the generation's record and group.
+    `key` contains the cells that identify the record and the group of the generation.
     """
     for imbalance in evaluation.imbalances:
         skew = evaluation.skew if (imbalance.measure, imbalance.scope) == (PARTITIONS, MEMBER) else None
@@ -54,7 +54,10 @@ def _skew_cell(skew: TopicSkew) -> Row:
 
 
 def alternative_rows(cluster: str, group_id: str, alternatives: Alternatives) -> Iterator[Row]:
-    """Return the rows of `what_if`. Each pair of a strategy and a change of the group has one row."""
+    """Return the rows of `what_if`.
+
+    The result contains one row for each combination of a strategy and a change of the group.
+    """
     key = {
         **record_cells(cluster, alternatives.position),
         "group_id": group_id,

@@ -32,7 +32,7 @@ _Action = Mapping[str, Mapping[str, Any]]
 
 
 def entry_fault(stored: bytes | None, version: int) -> str | None:
-    """Return a description of the damage of the entry with this version. None if the entry is complete.
+    """Return a description of the damage in a log entry. Return None if the log entry is complete.
 
     >>> entry_fault(b'{"add":5}', 7)
     'contains no actions'

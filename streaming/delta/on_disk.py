@@ -1,13 +1,13 @@
 """Opens the Delta tables, appends rows to them and maintains them.
 
-Only delta-rs (`deltalake`) writes to the tables, because its appends are a hundred times faster than those of Spark
-(streaming/DESIGN.md). When the monitor creates a checkpoint, it reads the complete history with delta-spark. Users also
-query the tables with delta-spark.
+Only delta-rs (`deltalake`) writes to the tables: it appends a hundred times faster than Spark (streaming/DESIGN.md).
+When the monitor creates a checkpoint, it reads the complete history with delta-spark. Users also query the tables with
+delta-spark.
 
-Delta's transaction identifier ensures that a batch is appended only once. The identifier consists of an application id
-and a batch id. A batch is appended only if its batch id is greater than the last committed batch id of the same
-application id. A new checkpoint counts its batches from 0 again. So the application id contains the id of the
-checkpoint and the name of the table.
+With Delta's transaction identifier, a repeated append of a batch has no effect. The identifier consists of an
+application id and a batch id. A batch is appended only if its id is greater than the last committed batch id of the
+application. A new checkpoint counts its batches from 0 again. So the application id contains the id of the checkpoint
+and the name of the table.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_lo
 
 
 class TableVersionError(RemedyError):
-    """Error: a different version of the monitor wrote the table. That version has a different schema."""
+    """Error: a version of the monitor with a different schema wrote the table."""
 
     exit_code = STAYS
 
 
 class TableProgress(NamedTuple):
-    """The version of a table, and the id of the last batch that one checkpoint wrote to it (-1: no batch)."""
+    """The version of a table, and the id of the last batch that a checkpoint wrote (-1: no batch)."""
 
     version: int
     last_batch: int
@@ -61,8 +61,8 @@ class DeltaTables:
     """All tables in one root folder. The id of a checkpoint identifies the writer in Delta's transaction identifiers.
 
     Several checkpoints append batches to the same tables. For each checkpoint, `for_checkpoint` returns a separate
-    object. A lock per table allows one append at a time. `before_append` is called before each append. If it raises
-    an error, nothing is appended. `on_write_failure` is called for each append that fails.
+    object. A lock per table allows one append at a time. `before_append` is called before each append. If
+    `before_append` raises an error, nothing is appended. `on_write_failure` is called for each append that fails.
     """
 
     def __init__(self, root: str, versions_kept_hours: int = VERSIONS_KEPT_HOURS) -> None:
@@ -76,7 +76,7 @@ class DeltaTables:
     def open_all(self) -> None:
         """Create missing tables and check the existing tables.
 
-        Raises TableVersionError if a table has a different version, and TableDamagedError if it cannot be opened.
+        Raises TableVersionError for a table of a different version, and TableDamagedError for an unreadable table.
         """
         for table in TABLES:
             if table.name not in self._open:
@@ -89,7 +89,10 @@ class DeltaTables:
                     ) from error
 
     def for_checkpoint(self, checkpoint_id: str) -> DeltaTables:
-        """Return the same tables for the batches of a different checkpoint. Both objects share handles and locks."""
+        """Return the same tables for the batches of a different checkpoint.
+
+        The old and the new object share handles and locks.
+        """
         tables = copy.copy(self)
         tables._checkpoint_id = checkpoint_id  # noqa: SLF001 - the same class
         return tables
@@ -108,7 +111,7 @@ class DeltaTables:
         return not self._open[table.name].handle.file_uris()
 
     def last_batch(self) -> int:
-        """Return the highest batch id of this checkpoint in all tables. -1 if there is no such batch."""
+        """Return the highest batch id of this checkpoint in all tables, or -1 without a batch."""
         return max(progress.last_batch for progress in self.progress().values())
 
     def progress(self) -> dict[str, TableProgress]:
@@ -123,7 +126,7 @@ class DeltaTables:
         return f"{table.name}/{self._checkpoint_id}"
 
     def append_batch(self, table: Table, rows: pa.Table, batch_id: int) -> bool:
-        """Append the rows of a batch once. Returns False if the table already has this batch."""
+        """Append the rows of a batch to a table. Returns False if the table already has this batch."""
         self.before_append()
         with self._reporting_failure():
             return self._open[table.name].append(rows, Transaction(self._application_id(table), batch_id))
@@ -159,7 +162,7 @@ class DeltaTables:
 
         Every few seconds, a batch adds a small file and a log entry. Without maintenance, a table would grow by tens of
         thousands of files per day. If the maintenance of one table fails, the other tables are still maintained.
-        Returns the first error of each table whose maintenance failed, by the path of the table.
+        Returns a mapping from the path of each failed table to its first error.
         """
         hours = self._versions_kept_hours
         failures = ((self.path(table), self._open[table.name].tidy(keep_from, hours)) for table in TABLES)
@@ -173,7 +176,6 @@ class DeltaTables:
         return delta_table
 
     def _create(self, table: Table) -> DeltaTable:
-        """Create the table. If the table already exists, return it unchanged."""
         return DeltaTable.create(
             rust_uri(self.path(table)),
             table.schema,
@@ -197,7 +199,7 @@ class _OpenTable:
     def append(self, rows: pa.Table, transaction: Transaction | None = None) -> bool:
         """Append rows once.
 
-        Returns False if the table already has this transaction, or a later transaction of the same application.
+        Returns False if the table already has this or a later transaction of the application.
         """
         with self._lock:
             if self._is_in_doubt:
@@ -211,7 +213,7 @@ class _OpenTable:
     def tidy(self, keep_from: date, replaced_files_kept_hours: int) -> Exception | None:
         """Run all steps of maintenance. Other threads can append between two steps.
 
-        Returns the first error. A step that fails does not prevent the later steps (rule 6 of `table_upkeep`).
+        Returns the first error. If a step fails, the later steps still run (rule 6 of `table_upkeep`).
         """
         failure = None
         for step in (*upkeep_steps(keep_from, replaced_files_kept_hours), self._shorten_log):
@@ -246,7 +248,7 @@ class _OpenTable:
         return True
 
     def _make_checkpoint(self) -> None:
-        """Write a checkpoint of the table's log. The rows are already committed. So an error is only logged."""
+        """Write a checkpoint of the table's log. An error is only logged, because the rows are already committed."""
         try:
             self.handle.create_checkpoint()
             self._reopen()
@@ -254,7 +256,7 @@ class _OpenTable:
             _log.warning("could not write a checkpoint of table %s: %s", self.handle.table_uri, error)
 
     def _refresh(self) -> None:
-        """Read new log entries from the disk. They show whether a failed append was committed."""
+        """Read new log entries from the disk. The log entries show whether a failed append was committed."""
         self.handle.update_incremental()
         self._is_in_doubt = False
 

@@ -130,7 +130,7 @@ def quarantine_rows(
 
 
 def commit_gap_rows(cluster: str, gaps: Iterable[CommitGap]) -> Mapping[Table, list[Row]]:
-    """Return the rows of commit gaps. Most columns have the name of a field of CommitGap."""
+    """Return the rows of commit gaps. Most columns have the same names as the fields of CommitGap."""
     rows = []
     for gap in gaps:
         fields = msgspec.structs.asdict(gap)
@@ -277,7 +277,7 @@ def condition_rows(
 ) -> list[Row]:
     """Return the rows of `group_conditions`: one row for each condition that started or ended at one sample.
 
-    If `is_repeated` is True, the conditions started earlier, and their rows are repeated.
+    If `is_repeated` is True, the rows repeat conditions that started at an earlier sample.
     """
     sampled_time = utc(sampled_at_ms)
     return [
@@ -320,12 +320,15 @@ def lag_cause_row(cluster: str, sampled_at_ms: int, group_id: str, cause: Cause)
 
 
 def lag_cause_end(row: Row, sampled_at_ms: int) -> Row:
-    """Return the row of `lag_causes` for a cause that ends at this sample. `row` is the row of the cause's start."""
+    """Return the row of `lag_causes` for a cause that ends at this sample.
+
+    `row` is the row about the start of the cause.
+    """
     return {**repeat_lag_cause(row, sampled_at_ms), "active": False, "is_repeated": False}
 
 
 def repeat_lag_cause(row: Row, sampled_at_ms: int) -> Row:
-    """Return the row of `lag_causes` that repeats an active cause. `row` is the row of the cause's start."""
+    """Return the row of `lag_causes` that repeats an active cause. `row` is the row about the start of the cause."""
     sampled_time = utc(sampled_at_ms)
     return {**row, "date": sampled_time.date(), "sampled_time": sampled_time, "is_repeated": True}
 

@@ -20,7 +20,7 @@ ORDER = ("record_time", "sampled_time", "cluster", "offsets_topic_partition", "o
 def stored_rows(
     root: str, table: Table, dates: Collection[date] | None = None, **equal: str | None
 ) -> Sequence[dict[str, Any]]:
-    """Return the rows with the given column values. None matches every value.
+    """Return the rows of a table with the given column values. None matches every value.
 
     The rows are sorted by time, cluster and position. If `dates` (UTC) is set, only the files of these dates are read.
 
@@ -42,7 +42,10 @@ def active_lag_causes(root: str, cluster: str | None) -> Sequence[dict[str, Any]
 
 
 def _last_active(root: str, table: Table, keys: str, **equal: str | None) -> Sequence[dict[str, Any]]:
-    """Return the last row of each key, if it is active. If a start and an end have the same time, the start counts."""
+    """Return the last row of each key, if it is active.
+
+    If a start and an end have the same time, the row of the start is the last row.
+    """
     order = f"{keys}, sampled_time DESC, active DESC"
     last = f"SELECT DISTINCT ON ({keys}) * FROM stored WHERE {where(equal)} ORDER BY {order}"  # noqa: S608 - quoted
     return [row for row in StoredTable(root, table).rows(last) if row["active"]]

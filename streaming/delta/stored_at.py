@@ -32,9 +32,9 @@ def last_rows(  # noqa: PLR0913 - the parts of one query
     A column that the table does not have yet is None.
 
     The first query reads only keys and times, and finds the times of the last rows. The second query reads only the
-    dates of these times. If there are few times, the second query also skips all rows with other times. A query with
-    `DISTINCT ON` takes ten times as long (page/DESIGN.md). In each row, `date` must be the date of the row's time. In
-    `assignment_imbalance`, only rows with the measure `partitions` meet this condition.
+    rows on the dates of the last rows. A single query with `DISTINCT ON` would take ten times as long as the two
+    queries (page/DESIGN.md). In each row, `date` must be the date of the row's time. In `assignment_imbalance`, only
+    rows with the measure `partitions` have the date of their time.
     """
     time, group_by = _time_column(table), ", ".join(keys)
     stored = StoredTable(root, table)
@@ -94,10 +94,10 @@ def sampled_times(root: str, table: Table, since: datetime, until: datetime, clu
 
 
 def last_sampled_time(root: str, table: Table, until: datetime, cluster: str | None) -> datetime | None:
-    """Return the time of the last sample at or before `until`. None if the table has no such row.
+    """Return the time of the last sample at or before `until`.
 
-    Only the last two dates up to `until` are read. On the last date, all rows can be after `until`. But the earlier
-    date also has a row, and all its rows are before `until`.
+    Return None if the table has no row at or before `until`. Only the last two dates up to `until` are read. On the
+    last date, all rows can be after `until`. But all rows of the earlier date are before `until`.
     """
     stored = StoredTable(root, table)
     dates = [day for day in stored.dates(cluster) if day <= until.date()][-2:]
@@ -108,7 +108,7 @@ def last_sampled_time(root: str, table: Table, until: datetime, cluster: str | N
 
 
 def covered_times(root: str, table: Table, cluster: str | None) -> tuple[datetime, datetime] | None:
-    """Return the times of the first and the last row. None if the table has no row.
+    """Return the times of the first and the last row. Return None if the table has no row.
 
     Only the first and the last date are read. The log of the table contains the dates.
     """
@@ -127,7 +127,7 @@ def _time_column(table: Table) -> str:
 def _at_times(column: str, times: Sequence[datetime]) -> str:
     """Return an SQL condition for rows with these times.
 
-    If there are many times, the condition is also true for other times of the same dates.
+    For many times, the condition also allows other times on the same dates.
     """
     days = where({}, {time.date() for time in times})
     few = ", ".join(_sql_time(time) for time in times) if len(times) <= _FEW_TIMES else ""
@@ -135,7 +135,9 @@ def _at_times(column: str, times: Sequence[datetime]) -> str:
 
 
 def _until(table: Table, until: datetime) -> str:
-    """Return the SQL condition for rows at or before a time in UTC. The date lets the query skip files.
+    """Return the SQL condition for rows at or before a time in UTC.
+
+    The condition contains the date, so the query skips files.
 
     >>> from streaming.delta.tables import LAG_CAUSES
     >>> print(_until(LAG_CAUSES, EPOCH + timedelta(milliseconds=1_795_385_040_000)))

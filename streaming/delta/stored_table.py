@@ -1,8 +1,8 @@
 """Queries one version of a table without Spark.
 
 DataFusion, which is a part of delta-rs, runs the queries. Do not use `to_pyarrow_table`, because it reads files in
-threads of Arrow. These threads call Python code and sometimes continue after the read. Because of these threads, one of
-six commands crashed at exit (https://github.com/apache/arrow/issues/34314).
+threads of Arrow. The threads of Arrow call Python code, and sometimes they still run after the read. With
+`to_pyarrow_table`, one of six commands crashed at exit (https://github.com/apache/arrow/issues/34314).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class NoTableError(RemedyError):
 
 
 class TableReadError(RemedyError):
-    """Error: the table cannot be read, so it is unknown what it contains."""
+    """Error: the table cannot be read, so its content is unknown."""
 
 
 class StoredTable:
@@ -64,8 +64,8 @@ class StoredTable:
     def rows_sampled_between(self, since: datetime, until: datetime) -> int:
         """Return the number of rows in all files with samples between these times. No file is opened.
 
-        The numbers are in the log of the table. If the log does not contain the times of a file's first and last
-        sample, the rows of this file count, too.
+        The numbers are in the log of the table. If the log contains no sample times for a file, the result includes all
+        rows of the file.
         """
         files = self.files()
         is_since = pc.fill_null(pc.greater_equal(files["max.sampled_time"], pa.scalar(since)), fill_value=True)
@@ -82,7 +82,7 @@ class StoredTable:
 def _times(column: pa.ChunkedArray) -> list[datetime | None]:
     """Convert a column of times.
 
-    Arrow's own conversion takes eight times as long, because the times have a time zone.
+    Arrow's conversion of times with a time zone takes eight times as long.
 
     >>> _times(pa.chunked_array([pa.array([None, 1_000_000], TIME)]))
     [None, datetime.datetime(1970, 1, 1, 0, 0, 1, tzinfo=datetime.timezone.utc)]

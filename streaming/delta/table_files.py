@@ -1,19 +1,20 @@
 """Finds missing and damaged files of Delta tables on a local disk.
 
-delta-rs ignores an empty log entry without an error. Then the rows of this entry are missing. For other damage,
+delta-rs ignores an empty log entry without an error. Then the rows of the log entry are missing. For other damage,
 delta-rs reports internal errors of Rust. So this module checks the files by four rules before delta-rs opens them:
 
 1. A table has a log. A folder is damaged if it has files but no log entry. A folder that does not exist is not damaged.
 2. The log is read from its last checkpoint. Without a checkpoint, it is read from version 0. Each later log entry must
-   exist and must be complete (`log_entries`). The log entry with the same version as the last checkpoint must also
-   exist. delta-rs never reads this log entry, but cannot append rows without it.
+   exist and must be complete (`log_entries`). The log entry with the version of the last checkpoint must also exist.
+   delta-rs cannot append rows without this entry.
 3. The last checkpoint must be a Parquet file that can be read completely. The checkpoint that `_last_checkpoint` names
    must exist. If `_last_checkpoint` is not JSON, this file is ignored. delta-rs must be able to open the table.
-4. Each data file of the last version must exist, must have the size from the log, and must end like a Parquet file. A
-   start of the monitor does not read the rows, because this would take minutes for large tables. Only a repair, and the
-   check after a failed maintenance, read all rows.
+4. Each data file of the last version must exist and have the size from the log. Each data file must also end like a
+   Parquet file. At its start, the monitor does not read the rows, because large tables need minutes. Only a repair, and
+   the check after a failed maintenance, read all rows.
 
-If a process was killed, temporary files and data files without a log entry can remain. The rules ignore these files.
+A killed process can leave temporary files, and data files without a log entry. The rules ignore temporary files, and
+data files without a log entry.
 """
 
 from __future__ import annotations
@@ -60,14 +61,17 @@ def check_tables(root: str) -> None:
 
 
 def check_folder(root: str) -> None:
-    """Check that the folder of tables can be used. Otherwise, raise TableDamagedError with the remedy."""
+    """Check that the folder of tables can be used.
+
+    Raise TableDamagedError with the remedy if the folder cannot be used.
+    """
     folder = local_folder(root)
     if folder is not None and (refusal := folder.refusal()):
         raise TableDamagedError(_refusal_text(root, refusal))
 
 
 def table_refusal(uri: str) -> OSError | None:
-    """Return the reason why the monitor cannot write to a table on a local disk now, or None if it can write."""
+    """Return the reason why the monitor cannot write to a local table now, or None."""
     folder = local_folder(uri)
     return None if folder is None else folder_refusal(folder.root)
 
@@ -75,7 +79,7 @@ def table_refusal(uri: str) -> OSError | None:
 def refuse_damaged_tables(root: str) -> None:
     """Check that no table is damaged. Otherwise, raise TableDamagedError.
 
-    A full disk is not an error here, because space can become free later.
+    A full disk is not damage, because space can become free later.
     """
     folder = local_folder(root)
     if folder is None:
@@ -112,7 +116,7 @@ def damaged_tables(root: LocalFolder, *, reads_rows: bool = False) -> Iterator[t
 
 
 def find_table_damage(folder: LocalFolder, *, reads_rows: bool = False) -> DamagedFile | None:
-    """Return the first file that is missing or damaged (rules 1 to 4). None if the table is not damaged."""
+    """Return the first file that is missing or damaged (rules 1 to 4). Return None if the table is not damaged."""
     if not folder.root.exists():
         return None
     damage = find_log_damage(folder)
@@ -125,7 +129,7 @@ def find_table_damage(folder: LocalFolder, *, reads_rows: bool = False) -> Damag
 
 
 def find_log_damage(folder: Folder) -> DamagedFile | None:
-    """Return the first damaged file of the log (rules 1 to 3). None if the log is not damaged."""
+    """Return the first damaged file of the log (rules 1 to 3). Return None if the log is not damaged."""
     names = folder.names(LOG)
     entries = {int(match[1]) for name in names if (match := _ENTRY.fullmatch(name))}
     checkpoints = {int(match[1]) for name in names if (match := _CHECKPOINT.fullmatch(name))}

@@ -4,14 +4,14 @@ To *move* a file *aside* means: move the file from the table to a separate folde
 
 1. The first damaged log entry and all later entries are moved aside. The table then has the last version before these
    entries.
-2. A damaged checkpoint of the log is moved aside. If the log entries are complete without the checkpoint, this is
-   enough to repair the table.
-3. If the log entry with the version of the last checkpoint is missing, an entry without actions replaces it. No action
-   is lost, because the checkpoint contains all actions.
+2. A damaged checkpoint of the log is moved aside. No more steps are necessary if the log entries are complete without
+   the checkpoint.
+3. If the last checkpoint's log entry is missing, the repair creates an entry without actions. No action is lost,
+   because the checkpoint contains all actions.
 4. All rows are read. Damaged data files are moved aside. Damaged and missing data files are removed from the log
    (Delta's `FSCK REPAIR TABLE`).
-5. If the table is still damaged after these steps, the whole table is moved aside. The monitor creates a new table in
-   its place.
+5. If the table is still damaged after these steps, the whole table is moved aside. The monitor then creates a new
+   table.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ _VERSION = re.compile(r"([0-9]{20})\.json")
 def repair_table(folder: LocalFolder, aside: Path) -> str:
     """Repair the table. Returns one sentence that describes the repair. Files are moved to the folder `aside`.
 
-    Raises OSError for a file that cannot be read or moved. Such a file is not damaged, so rule 5 does not apply.
+    Raises OSError for a file that cannot be read or moved. An unreadable file is not damaged, so rule 5 does not apply
+    to its table.
     """
     with suppress(DeltaError):  # rule 5
         done = [*_repair_log(folder, aside), *_repair_rows(folder, aside)]

@@ -1,4 +1,4 @@
-"""Serves the HTTP port, with TLS, passwords, limits for clients, content negotiation and compression.
+"""Serves the HTTP port: protection, limits for clients, and the formats of responses.
 
 Commands use `client.py` and `monitor_api.py` to send requests to other servers. This package is allowed to import
 `prometheus` and all layers below `prometheus`.

@@ -1,17 +1,17 @@
 """Protects the HTTP port with TLS and with user names and passwords.
 
 1. The users file has one line `name:hash` per user. The hash is a bcrypt hash in the format of `htpasswd -B`. The
-   monitor ignores empty lines and lines that start with `#`. The monitor rejects other kinds of hashes. They are fast
-   to compute, so an attacker can try too many passwords.
-2. The monitor refuses a users file or a private key that other users of the machine can read or write.
-   `config/private_files.py` describes two exceptions in which other users may read the file.
-3. For an unknown name, the server also checks the password against a bcrypt hash. This hash has the same cost as a hash
-   in the users file. All requests with the same unknown name use the same hash. So the response time does not show an
-   attacker which names exist. If a name and a password are correct, the server stores a digest of both in memory.
-   Without this cache, each scrape would take a tenth of a second longer. The server checks one password at a time. So
-   an attacker who guesses passwords uses at most one CPU core.
+   monitor ignores empty lines and lines that start with `#`. The monitor rejects all other hashes. Other hashes are
+   fast to compute, so an attacker could try too many passwords.
+2. The monitor refuses a users file or a private key that other users can read or write. `config/private_files.py`
+   describes two exceptions in which other users may read the file.
+3. For an unknown name, the server checks the password against a bcrypt hash of equal cost. All requests with the same
+   unknown name use the same bcrypt hash. So the response time does not show an attacker which names exist. If a name
+   and a password are correct, the server stores a digest of both in memory. Without this cache, each scrape would take
+   a tenth of a second longer. The server checks one password at a time. So an attacker who guesses passwords uses at
+   most one CPU core.
 4. If the certificate file or the key file changes, the next connection uses the new files. If the new key does not
-   match the new certificate, the old files stay in use, and the monitor logs this once.
+   match the new certificate, the server continues to use the old files.
 5. Some programs write a file in several steps, for example first the certificate and then its chain. So the server
    loads new files only if they have not changed for `SETTLE_SECONDS`. If a file changes while the server loads it, the
    server continues to use the old certificate.
@@ -82,8 +82,7 @@ class Users:
     def _decoy(self, name: bytes) -> bytes:
         """Return the hash that `admits` uses for an unknown name.
 
-        The same name gets the same hash, even after a restart. If the hash changed, the response time could also
-        change, and an attacker would know that the name is unknown.
+        The same name gets the same hash, even after a restart.
         """
         chosen = int.from_bytes(hmac.new(self._decoy_key, name, hashlib.sha256).digest()[:8], "big")
         return self._decoys[chosen % len(self._decoys)]
@@ -162,7 +161,10 @@ class Certificate:
 
 
 class _FileVersion(NamedTuple):
-    """Attributes that show a change of a file. At least one attribute changes if the content or the mode changes."""
+    """The attributes by which the server detects a changed file.
+
+    At least one attribute changes if the content or the mode changes.
+    """
 
     changed_ns: int
     modified_ns: int
@@ -171,7 +173,10 @@ class _FileVersion(NamedTuple):
 
 
 def _has_settled(versions: Sequence[_FileVersion]) -> bool:
-    """Return True if no file changed in the last SETTLE_SECONDS (rule 5). A change time in the future counts as old."""
+    """Return True if no file changed in the last SETTLE_SECONDS (rule 5).
+
+    A file with a change time in the future is not a recently changed file.
+    """
     now_ns = time.time_ns()
     return not any(0 <= now_ns - version.changed_ns < SETTLE_SECONDS * 1e9 for version in versions)
 

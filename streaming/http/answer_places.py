@@ -1,12 +1,11 @@
 """Decides which requests the server answers at the same time. A place is the permission to answer one request.
 
 1. The total number of places is limited. The number of places of each client address is also limited.
-2. If a place is free, the client address with the fewest places gets it. If several addresses have the fewest places,
-   the oldest request of these addresses gets the place.
+2. If a place is free, the client address with the fewest places gets the place. If several addresses have the fewest
+   places, the oldest request of these addresses gets the place.
 3. If no place is free, a request can take the place of a client that reads its response slowly. The address of the slow
-   client must have at least two places more than the address of the request. If there are several such slow clients,
-   the request takes the oldest place of the address with the most places. The server closes the connection of the slow
-   client.
+   client must have at least two places more than the address of the request. Among several slow clients, the request
+   takes the oldest place of the address with the most places. The server closes the connection of the slow client.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ class Client(Protocol):
 
     @property
     def address(self) -> str:
-        """The client address that counts for the limit."""
+        """The client address to which the limits apply."""
 
     def hang_up(self) -> None:
         """Cancel the task of this connection."""
@@ -86,7 +85,7 @@ class AnswerPlaces(Generic[C]):
         return min(candidates, key=lambda client: places[client.address], default=None)
 
     def _take_place_for(self, client: C) -> bool:
-        """Take the place of a slow client for this client (rule 3). Return False if there is no such client."""
+        """Give the place of a slow client to this client (rule 3). Return False if no slow client can lose a place."""
         places = self._places_by_address()
         fewest = places[client.address] + 2
         slow = [one for one, is_slow in self._holders.items() if is_slow and places[one.address] >= fewest]

@@ -4,8 +4,8 @@ The head of a request is its request line and its headers.
 
 1. The handler reads a complete head from memory and writes the response into a list. So the handler never waits for a
    client.
-2. Each response contains all headers in `ALWAYS`. This includes the error responses of the handler. If the application
-   sets one of these headers, the application's value replaces the value in `ALWAYS`.
+2. All responses, also the error responses of the handler, contain all headers in `ALWAYS`. If the application sets one
+   of these headers, the application's value replaces the value in `ALWAYS`.
 3. A request line can contain a complete URL instead of a path (RFC 9112, section 3.2.2). The application receives only
    the path and the query of this URL.
 """
@@ -91,7 +91,10 @@ class _Handler(WSGIRequestHandler):
     error_content_type, error_message_format = _TEXT, "%(code)d %(message)s\n"
 
     def handle(self) -> None:
-        """Answer the request. If the head is longer than _MAX_HEAD_BYTES, it is incomplete, so reject the request."""
+        """Answer the request.
+
+        Reject a request whose head is longer than _MAX_HEAD_BYTES, because the head is incomplete.
+        """
         head = self.request.head
         if len(head) <= _MAX_HEAD_BYTES:
             super().handle()

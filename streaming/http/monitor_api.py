@@ -29,8 +29,7 @@ def request_reports(
     """Request the groups of the cluster from the monitor. Return the groups and a list of warnings.
 
     If the address of the monitor is unknown, return None instead of the groups. If the address comes from the settings,
-    the user did not ask for this request. So a failed request causes only a warning: the caller also has the responses
-    of the brokers.
+    a failed request causes only a warning.
     """
     if monitor is not None:
         return request_groups(monitor, cluster if is_other_cluster else settings.kafka.cluster), []

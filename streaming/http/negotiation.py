@@ -6,10 +6,9 @@ The weight is the `q` value in the header `Accept` or `Accept-Encoding`. A weigh
    the weight of the most exact element counts. For example, `text/plain` is more exact than `text/*`. If two formats
    have equal weights, the server uses the format with the more exact element. If the elements are also equally exact,
    the server uses the format that comes first in `FORMATS`.
-2. If the client accepts no format, the server uses the first format in `FORMATS`. If the client cannot read this
-   format, the client reports an error.
-3. The server compresses the response with gzip if the weight of gzip is above 0 and at least the weight of `identity`.
-   The weight of gzip is the weight of the first of these elements that the header contains: `gzip`, `x-gzip`, `*`.
+2. If the client accepts no format, the server uses the first format in `FORMATS`.
+3. The server uses gzip if its weight is above 0 and not below the weight of `identity`. The weight of gzip comes from
+   the element `gzip`, or else from `x-gzip`, or else from `*`.
 """
 
 from __future__ import annotations
@@ -90,7 +89,7 @@ def _elements(header: str) -> list[_Element]:
 
 
 def _weight(text: str) -> float:
-    """Parse a weight. An invalid weight counts as 1."""
+    """Parse a weight. Return 1 for an invalid weight."""
     try:
         weight = float(text)
     except ValueError:

@@ -6,16 +6,15 @@
    time. If the client reads no data for `SILENCE_SECONDS`, the server closes the connection. The client must read the
    complete response within `LONGEST_SECONDS`. For a large response, the client has more time, but must read at least
    `SLOWEST_BYTES_PER_SECOND`.
-3. At most `MAX_WAITING` connections can wait at the same time. A connection waits before its request is complete,
-   before it gets a place (rule 4), and after its response. The server always accepts a new connection. If too many
-   connections wait, the server closes the oldest waiting connection of the client address with the most waiting
-   connections.
+3. At most `MAX_WAITING` connections can wait at the same time. A connection waits while its request is incomplete,
+   while it has no place (rule 4), and after its response. The server always accepts a new connection. If too many
+   connections wait, the client address with most of them loses its oldest connection.
 4. The server computes or sends at most `MAX_ANSWERS` responses at the same time. Each of these responses has a place.
    `answer_places.py` decides which requests get a place. A client that needs more than `SLOW_SECONDS` to read its
    response can lose its place. One address can have at most `MAX_REQUESTS` complete requests at the same time. The
    server answers each further request of this address with the status 503 (Service Unavailable).
-5. Rule 3 also applies to probes, but rule 4 does not. The server answers up to `MAX_PROBES` probes at the same time, in
-   addition to the other requests.
+5. The limits of rule 3 include probes, but the limits of rule 4 do not. The server answers up to `MAX_PROBES` probes at
+   the same time, in addition to the other requests.
 """
 
 from __future__ import annotations
@@ -207,7 +206,7 @@ class Server:
 def client_network(host: str) -> str:
     """Return the address to which limits apply: a single IPv4 address, or the /64 network of an IPv6 address.
 
-    An IPv4-mapped IPv6 address counts as its IPv4 address.
+    An IPv4-mapped IPv6 address has the limits of its IPv4 address.
 
     >>> client_network("10.0.0.7"), client_network("::ffff:10.0.0.7"), client_network("2001:db8::1:2:3:4")
     ('10.0.0.7', '10.0.0.7', '2001:db8::')
@@ -253,8 +252,8 @@ async def _read_head(reader: asyncio.StreamReader) -> bytes:
 async def _send(client: _Client, pieces: list[bytes]) -> None:
     """Send a response (rule 2).
 
-    When this function returns, the operating system has possibly not sent all bytes yet. Each piece is so small that
-    even a slow client can read it within SILENCE_SECONDS.
+    When this function returns, the operating system possibly still sends bytes. Each piece is so small that even a slow
+    client can read it within SILENCE_SECONDS.
     """
     writer = client.writer
     if writer is None:
