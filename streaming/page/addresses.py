@@ -4,8 +4,8 @@
 2. Browsers remove path segments that are `.`, `..` or empty. So a group with the id `.`, `..` or an empty id has the
    address `/groups/?id=<id>`. Topics have the addresses `/topics/<name>` and `/topics/?name=<name>`. Client hosts have
    the addresses `/hosts/<name>` and `/hosts/?name=<name>`.
-3. If the monitor watches several clusters, each address contains the name of a cluster: `?cluster=<name>`. The name is
-   the same as in the metric label `cluster`.
+3. If the monitor watches several clusters, each address contains the name of a cluster: `?cluster=<name>`. The
+   parameter `cluster` contains the same name as the metric label `cluster`.
 4. Strict UTF-8 forbids lone surrogates. Python's `surrogatepass` encodes lone surrogates for an address. An address
    with other invalid UTF-8 matches no group.
 """

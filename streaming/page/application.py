@@ -3,20 +3,20 @@
 1. `/` lists groups. `finding.search` defines the parameters that filter and sort the groups. `?limit=` sets the maximum
    number of rows. `/groups/<id>` shows one group, and `?span=` sets the length of its timeline. `/api/v1/groups` and
    `/api/v1/groups/<id>` return groups as JSON. The modules in `routes` answer all other addresses. `?cluster=` selects
-   one of several clusters (`clusters`). If `?cluster=` is missing and several clusters have the group, the status is
-   300, and the response lists these clusters. `/-/healthy` returns the status 200 while the process can answer
+   one of several clusters (`clusters`). If several clusters have the group, the response to a request without
+   `?cluster=` is 300 and lists these clusters. `/-/healthy` returns the status 200 while the process can answer
    requests.
 2. The application answers only GET. The server converts HEAD to GET. For other methods, the status is 405. For unknown
    addresses, the status is 404.
-3. After a start, the monitor reads `__consumer_offsets` to its end. Until then, pages show only the progress, and the
-   API returns the status 503.
+3. After a start, the monitor reads `__consumer_offsets` to its end. While the monitor is catching up, pages show only
+   the progress, and the API returns the status 503.
 4. Browsers may store only the files in `assets`: the headers of all other responses forbid this. The headers also
    forbid browsers to load or run anything that our pages do not need. The server adds further headers
    (`http/exchange.py`, rule 2).
 5. `/-/ready` returns 200 if the metric `rebalance_monitor_ready` is 1. Otherwise, it returns 503. If the monitor
-   watches several clusters, one ready cluster is enough for 200. After a 503, Kubernetes would send no requests to the
-   monitor, and the pages of the ready clusters would be unavailable. With `?cluster=`, `/-/ready` checks only one
-   cluster. The response does not contain names of groups or clusters.
+   watches several clusters, one ready cluster is enough for 200. After a 503, Kubernetes would send no requests, not
+   even for the pages of ready clusters. With `?cluster=`, `/-/ready` checks only one cluster. The response does not
+   contain names of groups or clusters.
 6. `?at=`, `?from=` and `?to=` ask about the past (`routes.past`).
 """
 

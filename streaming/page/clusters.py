@@ -3,11 +3,11 @@
 1. If the monitor watches one cluster, `?cluster=` is not necessary. If the request contains an unknown name, no cluster
    is selected.
 2. If the monitor watches several clusters, `?cluster=` selects one cluster. Without `?cluster=`, the overview shows all
-   clusters, and the page of a group shows the cluster that has this group.
+   clusters. The page of a group shows the cluster that has the group.
 3. If several clusters have a group with the same id, the request must select one of these clusters. While a cluster is
-   catching up, the monitor does not know all its groups, and its state of a group can be old. So this cluster is not
-   searched. If no other cluster has the requested group, the response is "catching up" instead of "no such group". The
-   same is true for topics and client hosts.
+   catching up, the monitor does not know all groups of the cluster. So the monitor does not search a cluster that is
+   catching up. If no other cluster has the requested group, the response is "catching up" instead of "no such group".
+   Topics and client hosts follow the same rules as groups.
 """
 
 from __future__ import annotations
@@ -54,7 +54,10 @@ class ClusterView:
 
 @dataclass(frozen=True, slots=True)
 class Found(Generic[_Detail]):
-    """The cluster that has the requested group, topic or client host. `detail` is what the response shows."""
+    """The cluster that has the requested group, topic or client host.
+
+    `detail` contains the values that the response shows.
+    """
 
     view: ClusterView
     watched: WatchedCluster

@@ -3,8 +3,8 @@
 1. If an open transaction blocks the group, the lag of the group is unknown, and the page lists no partitions.
 2. Partitions with unknown lag come first. The other partitions follow, the largest lag first. The page shows 50
    partitions at a time.
-3. If a partition has an owner but no committed offset, its lag is unknown. The page shows only the topic and the number
-   of such a partition.
+3. If a partition has an owner but no committed offset, its lag is unknown. For a partition without a committed offset,
+   the page shows only the topic and the number.
 """
 
 from __future__ import annotations
@@ -29,9 +29,8 @@ from streaming.page.work import CommitGaps, WorkShare, commit_gaps, work_shares
 class PartitionLag:
     """One partition with a committed offset, at the last sample. None means unknown.
 
-    If the lag is unknown, `unknown_reason` is set. `owner` is the name of the member that owns the partition. If the
-    partition has no owner, or if the owner is unknown, all `owner` fields are None. If the owner is unknown,
-    `is_owner_known` is False.
+    If the lag is unknown, `unknown_reason` is set. `owner` is the name of the member that owns the partition. All
+    `owner` fields are None if the partition has no known owner. If the owner is unknown, `is_owner_known` is False.
     """
 
     topic: str
@@ -68,10 +67,10 @@ class MemberFacts:
 class GroupDetail:
     """All values that the page of one group shows.
 
-    `misplaced` contains the partitions with a wrong owner by the rules of the group's own strategy. `work` describes
-    how members and hosts share partitions, lag and throughput. `without_commit` lists the partitions of rule 3: each
-    topic with its partition numbers as ranges. `produce_rates` contains the known produce rates in records per second.
-    The what-if uses them.
+    `misplaced` contains the partitions whose owner breaks a rule of the group's strategy. `work` describes how members
+    and hosts share partitions, lag and throughput. `without_commit` lists the partitions of rule 3: each topic with its
+    partition numbers as ranges. `produce_rates` contains the known produce rates in records per second. The what-if
+    uses them.
     """
 
     group: GroupReport

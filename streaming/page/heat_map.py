@@ -1,15 +1,15 @@
 """Makes the heat map of a group: one row per member, one column per topic, partition counts in the cells.
 
-1. A cell shows how many partitions of the topic the leader or the coordinator assigned to the member (target
-   partitions). While the group reconciles (KIP-848), the cell also lists the partitions that the member still has to
-   receive or to release.
+1. A cell shows the target partitions: the number that the leader or coordinator assigned to the member. During a
+   reconciliation (KIP-848), the cell also lists the partitions that the member must receive or release.
 2. The busiest member comes first. Equally busy members are sorted by name. The topic with the most partitions comes
    first.
 3. `level` is 0 for a cell without partitions. All other cells have a level from 1 to 5, in proportion to the partition
    count of the cell. The cell with the most partitions has level 5.
-4. The page shows at most `MAX_MEMBERS` members and `MAX_TOPICS` topics, and the number of all other members and topics.
-5. A member has a cell for each topic that it subscribes to or has partitions of. A member whose partitions are unknown
-   has no cells.
+4. The page shows at most `MAX_MEMBERS` members and `MAX_TOPICS` topics. For all other members and topics, the page
+   shows only their number.
+5. A member has a cell for each subscribed topic and for each topic with assigned partitions. A member whose partitions
+   are unknown has no cells.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ class Cell:
 class MemberRow:
     """One member. `cells` has one entry per topic. The entry is None if the member has no cell for the topic (rule 5).
 
-    `disambiguation` distinguishes members with the same name. For a static member, it is the client host. For any other
-    member, it is the end of the member id. `partitions` is None if no record contains the member's assignment.
-    `expected` and `lag` are None if they are unknown.
+    `disambiguation` distinguishes members with the same name. For a static member, `disambiguation` is the client host.
+    For any other member, `disambiguation` is the end of the member id. `partitions` is None if no record contains the
+    member's assignment. `expected` and `lag` are None if they are unknown.
     """
 
     member_id: str

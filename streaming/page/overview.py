@@ -30,8 +30,8 @@ class OverviewEntry:
 class Overview:
     """All groups, the worst first.
 
-    `severity.trouble` defines the rules of troubles. `in_trouble` counts the groups with a trouble by rules 1 to 9.
-    `unknown` counts the groups with an unknown state or lag (rule 10) that have no other trouble.
+    `in_trouble` counts the groups with a trouble of the rules 1 to 9 of `severity.trouble`. `unknown` counts the groups
+    whose only trouble is an unknown state or lag (rule 10).
     """
 
     groups: tuple[OverviewEntry, ...]
@@ -40,10 +40,7 @@ class Overview:
 
     @cached_property
     def choices(self) -> Choices:
-        """The values of each filter, and the number of groups with each value.
-
-        The page shows these values as choices.
-        """
+        """The values of each filter, and the number of groups with each value."""
         return count_values(one.group for one in self.groups)
 
     def find(self, search: Search) -> Sequence[OverviewEntry]:

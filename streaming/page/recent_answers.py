@@ -18,7 +18,7 @@ class RecentAnswers(Generic[Key, Answer]):
     """A cache with the last answer for each key, and with at most MAX_ANSWERS keys.
 
     All threads of the port use one object. If the cache has no valid answer, two threads can read the same answer from
-    the tables at the same time. `monotonic_seconds` returns the time of a clock that never goes backwards.
+    the tables. `monotonic_seconds` returns the time of a clock that never goes backwards.
     """
 
     def __init__(self, monotonic_seconds: Callable[[], float]) -> None:

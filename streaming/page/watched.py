@@ -6,8 +6,8 @@ The phase is the first of the following phases that applies:
 2. `stale`: the last sample of the brokers is older than `stale_after_ms`, or there is no sample. Values from samples
    (lag, status, conditions, the brokers' list of groups) are unknown. Members and assignments come from the last
    records.
-3. `not_ready`: the streaming query failed, a partition of `__consumer_offsets` has no leader, or the brokers did not
-   answer the last request. New commits can be missing, so the lag is unknown.
+3. `not_ready`: the query failed, the brokers did not answer, or a partition of `__consumer_offsets` has no leader. New
+   commits can be missing, so the lag is unknown.
 4. `ready`.
 """
 

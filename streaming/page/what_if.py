@@ -1,14 +1,14 @@
-"""Computes the assignments of all strategies for three cases: no change, one more member, and one member fewer.
+"""Computes the assignments of all strategies for the present group, for one more member, and for one member less.
 
-1. `evaluation/what_if/inputs.py` collects the inputs. It also defines for which groups the page shows no what-if.
+1. `evaluation/what_if/inputs.py` collects the inputs. The module also decides for which groups the page shows no
+   what-if.
 2. If a group is too large (rule 2 of `inputs.py`), a computation for the page would delay the batches. Instead, the
    page shows the results that the Spark job stored together with the verdict. The stored results cover only the group
-   without a change. They contain no `sizes` and no produce rates. For a group with one member more or fewer, the user
-   can run `rebalance-monitor what-if`.
+   without a change. Stored results contain no `sizes` and no produce rates. For a group with one member more or fewer,
+   the user can run `rebalance-monitor what-if`.
 3. The page does not run users' own strategies, because their code must run in a separate process. The page shows the
    stored results or failures of these strategies below the built-in strategies.
-4. The page shows a stored result only for the same generation, the same number of members, and the same number of
-   partitions.
+4. The page shows a stored result only for the same generation, number of members and number of partitions.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 1. The partition counts come from the last evaluated record. Lag and throughput are the last values that the monitor
    measured for the current assignment. The page shows lag and throughput only while the last sample is fresh.
-2. If the lag or the throughput of a partition is unknown, all values of the row are unknown, and `unknown_reason` is
-   set.
+2. If the lag or throughput of one partition is unknown, all values of the row are unknown (`unknown_reason`).
 3. The busiest member has the same name as in the heat map.
 4. The summary contains all known commit gaps since the monitor first saw the group. If the monitor knows no commit gap,
    the page shows no summary.

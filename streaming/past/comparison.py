@@ -6,8 +6,8 @@
    and 7). A member that left and joined again between the two generations has no change.
 3. The number of moves is known only for consumer groups (classic or KIP-848), because each of their partitions has one
    owner. The number is unknown if information is missing in one of the two rows (`not_known`).
-4. A partition that has no owner in `before` does not count as moved, but as gained by its owner in `after`. A partition
-   that has no owner in `after` does not count as moved, but as lost by its owner in `before`.
+4. A partition without an owner in `before` did not move: its owner in `after` gained the partition. A partition without
+   an owner in `after` did not move: its owner in `before` lost the partition.
 """
 
 from __future__ import annotations

@@ -2,10 +2,9 @@
 
 1. The tables do not cover a moment before the first row of the cluster, because they contain no groups of that time.
 2. The tables do not cover a moment in the future.
-3. The tables cover a moment after the last row. If the monitor ran at this moment, nothing changed after the last row,
-   because each change of members and verdicts has a row. But if the monitor did not run, changes have no rows. So each
-   output shows the time of the last row. Values from measurements can be unknown at such a moment (`silence.py`, rule
-   3).
+3. The tables cover a moment after the last row. While the monitor runs, each change of members and verdicts has a row.
+   But while the monitor does not run, changes have no rows. So each output shows the time of the last row. Values from
+   measurements can be unknown after the last row (`silence.py`, rule 3).
 """
 
 from __future__ import annotations
@@ -24,8 +23,7 @@ class Coverage:
     def refusal(self, moments_ms: Sequence[int], now_ms: int) -> str | None:
         """Return the reason why the tables do not cover these moments (rules 1 and 2).
 
-        Return None if they cover all moments. If `moments_ms` is empty, the only possible reason is that the tables
-        have no row.
+        Return None if they cover all moments. Without moments, the only possible reason is that the tables have no row.
 
         >>> Coverage(1000, 2000).refusal([1000], 9000), Coverage(1000, 2000).refusal([2000, 999], 9000)
         (None, 'the moment is earlier than the first row')

@@ -5,12 +5,12 @@
    `not_measured`. Then only the topic, the partition and the time of the last row are known.
 2. The first write of each UTC date contains all partitions (`run/samples/lag/lag_tables.py`). So the reader reads only
    the rows on the date of the moment. If the cluster has no row between midnight and the moment, the reader reads only
-   the rows on the previous date. If a partition has no row on the date that the reader reads, the offset of the
-   partition was deleted, or the monitor did not run. The result does not contain such a partition. The result also does
-   not contain a partition whose last row is an end row (`offset_deleted`), because it has no committed offset.
+   the rows on the previous date. If a partition has no row on this date, its offset was deleted, or the monitor did not
+   run. The result does not contain a partition without a row. The result also does not contain a partition whose last
+   row is an end row (`offset_deleted`).
 3. `lag_seconds` is the age of the oldest record that the group has not committed. While the committed offset does not
-   change, this age grows by one second per second. So if the partition has a lag, the result is the `lag_seconds` of
-   the row plus the time since the row.
+   change, this age grows by one second per second. So for a partition with a lag, the result is `lag_seconds` plus the
+   time since the row.
 4. The time of the last commit, the rates, and the time until records are lost are unknown. Each of these values can
    change without a new row.
 5. A partition without a row in `partition_status` has an unknown status.
@@ -52,7 +52,7 @@ def past_partitions(
     """Return the partitions of each group. `lag_rows` and `status_rows` contain the last row of each partition.
 
     `is_measured` is False if the last measurement before the moment is too old (rule 1). Partitions with an unknown lag
-    come first. The other partitions follow, the largest lag first.
+    come first, then the partitions with the largest lag.
     """
     statuses = {(row["group_id"], row["topic"], row["partition"]): row for row in status_rows}
     by_group: dict[str, list[PastPartition]] = {}

@@ -1,8 +1,8 @@
 """Reads the state of groups at a past moment from the tables.
 
 1. Each value comes from the last record at or before the moment. If several records have the same time, the record with
-   the highest position in `__consumer_offsets` is the last one. No table contains the rows of a record twice, because
-   the monitor knows which records already have rows, even after a start with a new checkpoint (`run/query/prepare.py`).
+   the highest position in `__consumer_offsets` is the last one. No table contains the rows of a record twice, even
+   after a start with a new checkpoint (`run/query/prepare.py`).
 2. The list of groups does not contain a group that ended before the moment. The report of a group that ended has the
    state Dead or Gone.
 3. The maintenance deletes old rows, even the last row of a group. So if a group has no row, nothing is known about the

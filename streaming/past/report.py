@@ -1,6 +1,6 @@
 """Builds reports of groups at a past moment from table rows. Reports of the present have the same type.
 
-A value that no table stores is None or empty, which means unknown (`NOT_STORED`). The rules for troubles ignore such
+A value that no table stores is None or empty, which means unknown (`NOT_STORED`). The rules for troubles ignore unknown
 values.
 """
 
@@ -78,9 +78,8 @@ class Findings:
 class PastGroup:
     """One group at a past moment. `rebalances` contains rows of the table `rebalances`, the newest first.
 
-    If the last measurement before the moment is recent, `findings` contains the findings at the moment, and
-    `last_findings` is None. Otherwise, `findings` is empty, and `last_findings` contains the findings at the last
-    measurement.
+    `findings` contains the findings at the moment if the last measurement before the moment is recent. `last_findings`
+    contains the findings at the last measurement if this measurement is too old.
     """
 
     report: GroupReport

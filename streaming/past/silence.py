@@ -1,13 +1,13 @@
-"""Finds the times without measurements. At such a time, values from measurements are unknown.
+"""Finds the times without measurements.
 
 1. Each row of `group_lag` proves that the monitor measured the cluster at the time of the row. The monitor writes a row
    only if a value changed. So after a long period without rows, the monitor did not run, or no offset of the cluster
    changed. The tables do not show which of these two reasons is true.
-2. The longest allowed period without a row is three times the median time between two measurements, but at least
-   `MIN_SILENCE_MS`.
-3. Lag, status, conditions, causes of lag and incidents come from measurements. So they are unknown at a moment without
-   measurements. Members and verdicts are known, because they come from records: after a restart, the monitor reads the
-   records that it missed.
+2. The longest allowed period without a row is three times the median interval of measurements (at least
+   `MIN_SILENCE_MS`).
+3. Lag, status, conditions, causes of lag and incidents come from measurements. At a moment without measurements, values
+   from measurements are unknown. Members and verdicts are known, because a restarted monitor reads the records that it
+   missed.
 """
 
 from __future__ import annotations

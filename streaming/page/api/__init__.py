@@ -1,4 +1,4 @@
-"""The JSON API: the documents, their description (OpenAPI), and the events, which clients read with a cursor.
+"""Makes the documents of the JSON API, their OpenAPI description, and the events.
 
 Only `event_reader` reads tables. The other modules contain only types and pure functions.
 """

@@ -1,8 +1,8 @@
 """Defines the fields of all responses of the API. `openapi` builds the OpenAPI document from these types.
 
-Each class is one schema. A value that the API returns unchanged has no class here: its own type is the schema, for
-example `PartitionLag`. `as_json` and `events` create the documents. The tests compare the fields of responses with
-these types. `API.md` describes the fields.
+Each class is one schema. For a value that the API returns unchanged, its Python type is the schema, for example
+`PartitionLag`. `as_json` and `events` create the documents. The tests compare the fields of responses with these types.
+`API.md` describes the fields.
 """
 
 from __future__ import annotations

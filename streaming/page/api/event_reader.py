@@ -1,8 +1,8 @@
 """Reads the events of a request from the tables (`events`).
 
 A request reads at most `MAX_COMMITS` commits and `MAX_ROWS` rows of each table. Rows of clusters that the request does
-not include also count. If more rows exist, `has_more` is true. The client then requests these rows with the next
-cursor.
+not select also count towards these limits. If more rows exist, `has_more` is true. The client requests the remaining
+rows with the next cursor.
 """
 
 from __future__ import annotations

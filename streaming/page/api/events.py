@@ -5,15 +5,16 @@ EVENT_TYPES contains the types of events and their tables. Each row of these tab
 
 1. The parameter `since` of a request is a cursor, a time, or empty. The *stored* events are the events that the tables
    contain at the first request. If `since` is a time, the first responses contain the stored events since this time. If
-   `since` is empty, they contain all stored events. Every response contains the cursor for the next request.
+   `since` is empty, the first responses contain all stored events. Every response contains the cursor for the next
+   request.
 2. Within one type, the stored events come first, sorted by time. The events that the monitor writes after the first
    request follow, in the order of their commits (`delta.commit_order`). Events in the same commit are sorted by time.
-   The monitor can write an event late, with an older time. A client that polls with the last cursor also receives such
-   an event.
-3. Rule 2 determines the next event of each type. Among these events, the response continues with the event that has the
-   earliest time. So the limit of a response does not change the order of events.
+   The monitor can write an event late, with an older time. A client that polls with the last cursor also receives a
+   late event.
+3. Rule 2 determines the next event of each type. The response continues with the earliest event among the next events
+   of all types. So the limit of a response does not change the order of events.
 4. A cursor contains one position for each table. If a later version of the monitor adds a table, older cursors contain
-   no position for this table. A client with such a cursor also receives the stored events of this table.
+   no position for this table. A client with an older cursor also receives the stored events of the new table.
 5. A cursor becomes invalid if the client did not poll for hours, or if a table was created again. The response then has
    the status 410, and the client must start again with a time. The client can recognise events that it already has,
    because the `id` of an event stays the same.
@@ -54,8 +55,8 @@ class Position(msgspec.Struct, frozen=True, array_like=True):
 
     For stored events, `version` is the table version that contains these events. `day` is the date whose rows the
     client reads. `after` is the key of the last row of this day that the client has read (`delta.commit_order`).
-    `after` is empty at the start of a day, and in cursors of earlier versions of the monitor. For all later events,
-    `day` and `after` are empty.
+    `after` is empty at the start of a day, and in cursors of earlier versions of the monitor. For events after the
+    stored events, `day` and `after` are empty.
     """
 
     table_id: str
@@ -76,9 +77,9 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True):
 class EventType:
     """One type of event and its table.
 
-    Stored rows are sorted by the columns in `order`. The first column is the time. The values of all these columns
-    together identify a row. `details` names the columns in the response. `text` describes a row in a sentence. `unused`
-    names large columns that no response needs, so they are not read.
+    Stored rows are sorted by the columns in `order`. The first column in `order` is the time. The values of all columns
+    in `order` identify a row. `details` names the columns in the response. `text` describes a row in a sentence.
+    `unused` names large columns that no response needs, so they are not read.
     """
 
     name: str
@@ -94,7 +95,7 @@ class EventType:
         return [name for name in self.table.schema.names if name not in self.unused]
 
     def has_key(self, key: Sequence[KeyValue]) -> bool:
-        """Return True if the values have the types of the columns in `order`. The time is in microseconds."""
+        """Return True if the values have the types of the columns in `order`. The time of a key is in microseconds."""
         columns = [self.table.schema.field(name).type for name in self.order]
         types = [
             int,

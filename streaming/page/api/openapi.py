@@ -256,7 +256,7 @@ def _described(schema: Mapping[str, Any], meanings: Mapping[str, str]) -> dict[s
     """Return a schema with descriptions from API.md.
 
     Only the schemas in `_WITH_OPTIONAL_FIELDS` have optional fields. Responses always contain all other fields, so the
-    default values of fields have no use and are left out.
+    schemas have no default values.
     """
     properties = {
         name: {

@@ -45,7 +45,7 @@ def past_groups_json(
     total_groups: int,
     causes: Mapping[tuple[str, str], Row],
 ) -> dict[str, Any]:
-    """Return the document of all groups at a time. The keys of `causes` are the cluster and the group id."""
+    """Return the document of all groups at a time. The keys of `causes` are pairs of cluster and group id."""
     listed = [
         {
             "cluster": one.cluster,

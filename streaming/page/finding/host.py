@@ -36,7 +36,8 @@ class MemberOnHost:
 class HostDetail:
     """All members on a host. The members of the worst group come first.
 
-    `partitions` and `lag` are sums over these members. A sum is None if the value of at least one member is unknown.
+    `partitions` and `lag` are sums over all members on the host. A sum is None if the value of at least one member is
+    unknown.
     """
 
     host: str

@@ -14,7 +14,7 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[Row]):
-    """The rows of one page. `first` is the number of the first row. Numbers start at 1. 0 means that there are no rows.
+    """The rows of one page. `first` is the number of the first row, counted from 1. If there are no rows, `first` is 0.
 
     `before` and `after` are the addresses of the previous page and the next page. The first page has no previous page,
     and the last page has no next page.
@@ -35,8 +35,7 @@ class Page(Generic[Row]):
 def page_of(rows: Sequence[Row], address: Address, parameter: str, anchor: str) -> Page[Row]:
     """Return the page of `rows` that a request selects.
 
-    The value of `parameter` is the number of rows before this page. If the value is too large, return the last page:
-    the list possibly became shorter after the user opened it.
+    The value of `parameter` is the number of rows before this page. If the value is too large, return the last page.
 
     >>> page = page_of(range(120), Address("/t", "from=100"), "from", "rows")
     >>> page.first, page.last, page.before, page.after

@@ -68,7 +68,7 @@ def found_names(group: GroupReport, kind: str, text: str) -> list[str]:
 
 
 def count_values(groups: Iterable[GroupReport]) -> Choices:
-    """For each filter of rule 2, return all values and the number of groups that have each value."""
+    """For each filter of rule 2, map each value to the number of groups with this value."""
     counts: Choices = {name: Counter() for name in VALUES}
     for group in groups:
         for name in VALUES:

@@ -2,11 +2,11 @@
 
 1. A group reads a topic if a member subscribes to the topic or owns a partition of the topic. The group also reads the
    topic if it has committed offsets for the topic (`GroupReport.topics`).
-2. The partition count comes from the last sample. If the last sample is stale, all values from samples are unknown, and
-   the page shows only the partitions that have an owner.
-3. The monitor measures the produce rate of a partition only if a group has committed offsets for the partition. If an
-   open transaction blocks each group that has such offsets, the rate is unknown. The load of the topic and its hottest
-   partition come from `evaluation.lag.topic_loads`.
+2. The partition count comes from the last sample. If the last sample is stale, all values from samples are unknown.
+   Then the page shows only the partitions with an owner.
+3. The monitor measures the produce rate of a partition only if a group has committed offsets for the partition. The
+   rate is unknown if an open transaction blocks all groups with committed offsets for the partition. The load of the
+   topic and its hottest partition come from `evaluation.lag.topic_loads`.
 4. If an open transaction blocks a group, the owners and the lag of this group are unknown.
 """
 
@@ -30,8 +30,8 @@ Row = Mapping[str, Any]
 class TopicGroup:
     """One group that reads the topic. None means unknown.
 
-    `owned_partitions`, `lag` and `consumed_records_per_second` count only this topic. `lag` is None if the lag of a
-    partition is unknown, or if the group has no committed offset for the topic.
+    `owned_partitions`, `lag` and `consumed_records_per_second` count only this topic. `lag` is None if a partition has
+    an unknown lag, or if no partition has a committed offset.
     """
 
     group: GroupReport

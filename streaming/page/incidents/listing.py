@@ -1,13 +1,14 @@
 """Selects the incidents of a request.
 
 1. Open incidents come from the monitor state. All other incidents come from the table. After a restart, the monitor
-   state contains no incidents until the cluster is ready. Until then, all incidents come from the table.
+   state contains no incidents until the cluster is ready. While the cluster is not ready, all incidents come from the
+   table.
 2. `?group=` selects the incidents that have evidence about this group.
 3. Open incidents come first, sorted by their number of groups, the largest number first. Open incidents with equally
    many groups are sorted by start time, the newest first. Ended incidents follow, the newest first.
-4. If the cluster is not ready, the monitor does not know whether an open incident is still open. For an open incident
-   from the table, this is also unknown. The list sorts these incidents like open incidents, and shows their values at
-   the last sample. Exception: with a fresh sample, the monitor always knows whether a coordinator is missing.
+4. If the cluster is not ready, the monitor does not know whether an open incident is still open. Open incidents from
+   the table can also have ended. The list sorts possibly open incidents like open incidents, and shows their last
+   sampled values. Exception: with a fresh sample, the monitor always knows whether a coordinator is missing.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ class IncidentLag(NamedTuple):
 class FoundIncident(NamedTuple):
     """An incident and its cluster. `found` is None if the monitor did not find the incident.
 
-    If `error` is set, a table could not be read, and this table possibly contains the incident.
+    `error` is set if a table that possibly contains the incident could not be read.
     """
 
     found: tuple[WatchedCluster, IncidentEntry] | None = None

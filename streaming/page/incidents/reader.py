@@ -1,8 +1,7 @@
 """Reads incidents from the table.
 
-1. `recent` returns the incidents that changed in the last RECENT_DAYS days. It does not read the evidence: the table
-   also contains the cause and the sentences of each incident. `find` also finds older incidents, as long as the table
-   contains them.
+1. `recent` returns the incidents that changed in the last RECENT_DAYS days. `recent` does not read the evidence,
+   because the table also contains the cause and the sentences. `find` also finds older incidents in the table.
 2. The reader caches results for CACHE_SECONDS. While the cluster is ready, pages take open incidents from the monitor
    state.
 3. If the reader cannot read the table, the page shows the reason.

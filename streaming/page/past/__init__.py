@@ -1,4 +1,4 @@
-"""The values of pages and JSON documents about the past.
+"""Makes the values of pages and JSON documents about the past.
 
 `?at=` selects a moment. `?from=` and `?to=` compare two generations. The values come from `streaming.past`.
 `routes.past` answers the requests.

@@ -1,9 +1,9 @@
-"""Checks the query parameters `at`, `from` and `to`, and refuses them for addresses that always show the present.
+"""Checks the query parameters `at`, `from` and `to`, which select the past.
 
 1. `at` is allowed for the list of groups and for one group. `from` and `to` are allowed for one group, but only
    together and without `at`.
-2. The pages and documents of topics, hosts, incidents and events always show the present. A user who adds one of the
-   three parameters to such an address expects the past. So the monitor refuses the request.
+2. The pages and documents of topics, hosts, incidents and events always show the present. For an address of the
+   present, the monitor refuses a request with `at`, `from` or `to`.
 3. An empty parameter counts as missing. Other addresses (style sheet, probes) ignore the parameters.
 """
 
@@ -27,8 +27,6 @@ def group_prefix(path: str) -> str | None:
 
 def is_answerable(path: str) -> bool:
     """Return False if a request for this path ignores the parameters `at`, `from` and `to` (rule 3).
-
-    If the result is True, the response shows the past (rule 1), or the monitor refuses the request (rule 2).
 
     >>> [is_answerable(path) for path in ("/", "/groups/a", "/topics/a", "/incidents/0a", "/style.css")]
     [True, True, True, True, False]

@@ -25,7 +25,7 @@ HOUR_MS = 3_600_000
 class PastMoment:
     """The moment that a page shows. `earlier` is one hour before the moment. `later` is one hour after the moment.
 
-    `later` is None if it is in the future.
+    `later` is None if one hour after the moment is in the future.
     """
 
     at_ms: int
@@ -85,7 +85,7 @@ def measurement_gap(measurement: Measurement) -> str | None:
 def last_findings(past: PastGroup) -> Sequence[str]:
     """Return sentences about the conditions and the cause of lag at the last measurement.
 
-    If this measurement is recent, the result is empty, because `past.findings` contains the findings at the moment.
+    The result is empty if the last measurement is recent.
     """
     last = past.last_findings or Findings()
     sentences = [

@@ -1,4 +1,5 @@
-"""Answers requests. Each module answers one kind of page. `answers` contains what all these modules need.
+"""Answers the requests for pages, with one module per subject.
 
-These modules may import everything in `streaming.page` except the application.
+`answers` contains what all these modules need. These modules may import everything in `streaming.page` except the
+application.
 """

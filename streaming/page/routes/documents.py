@@ -21,7 +21,10 @@ class Documents:
         self._events = events
 
     def answer(self, path: str, query: str) -> Answer | None:
-        """Answer a request for one of these documents. Return None for other addresses."""
+        """Answer a request for events or for the OpenAPI description.
+
+        Return None if the request is for a different address.
+        """
         if path == DESCRIPTION:
             return document(openapi_document())
         return self._read_events(Address(_EVENTS, query)) if path == _EVENTS else None

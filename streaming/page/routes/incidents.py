@@ -33,7 +33,7 @@ class IncidentPages:
         self._site = site
 
     def answer(self, path: str, query: str) -> Answer | None:
-        """Answer a request about incidents. Return None for other addresses."""
+        """Answer a request about incidents. Return None if the request is for a different address."""
         if path == _PAGE:
             return self._list_page(query)
         if path == _API:

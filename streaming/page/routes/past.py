@@ -6,7 +6,8 @@
    (`past.parameters`). The status is also 400 if the request filters or sorts the list by a name in `WITHOUT_PAST`. The
    status is 404 if the tables do not cover the moment or do not contain the group. The status is 503 if a table cannot
    be read. Each response shows the first and the last moment that the tables cover.
-3. The response needs only the tables. So this module also answers while the monitor is catching up.
+3. A response about the past needs only the tables. So the monitor also answers requests about the past while it is
+   catching up.
 4. Only one request at a time reads the tables, because a list of all groups reads much data. `MAX_WAITING_READS` more
    requests wait. If more requests arrive, they receive the status 503. Clients can repeat a request after
    `RETRY_SECONDS`.

@@ -41,7 +41,7 @@ class PlacePages:
         self._site = site
 
     def answer(self, path: str, query: str) -> Answer | None:
-        """Answer a request about a topic or a host. Return None for other addresses."""
+        """Answer a request about a topic or a host. Return None if the request is for a different address."""
         for prefix, place in _PLACES.items():
             if path.startswith(prefix):
                 return self._page(place, addressed_name(path.removeprefix(prefix), query, "name"), query)

@@ -3,13 +3,12 @@
 1. **Rebalances.** The window has `COLUMNS` columns. All rows of `rebalances` in one column share one mark. A mark
    counts rebalances and other changes (for example `became_empty`) separately. An upgrade or a downgrade of the
    protocol also writes a tombstone. The mark does not count this tombstone.
-2. **Commit gaps.** A gap starts at `last_commit_time`. If no commit followed the rebalance, the duration is unknown,
-   and the picture shows only the part of the gap before the rebalance. The picture does not show other gaps with an
-   unknown start or duration: `Gaps.unknown` counts these gaps. If two gaps overlap, touch or share a column, the
-   picture shows one span.
+2. **Commit gaps.** A gap starts at `last_commit_time`. If no commit followed the rebalance, the picture shows only the
+   part of the gap before the rebalance. `Gaps.unknown` counts all other gaps with an unknown start or duration, which
+   the picture does not show. If two gaps overlap, touch or share a column, the picture shows one span.
 3. **Conditions.** A row about the end of a condition also contains the start time. A condition in the report of the
-   group lasts until the end of the window. For any other condition without a row about its end, the end is unknown.
-   Then the bar ends at the last measurement (rule 4).
+   group lasts until the end of the window. For any other condition without a row about its end, the end is unknown. If
+   the end of a condition is unknown, its bar ends at the last measurement (rule 4).
 4. **Proof of measurements.** Each row of `group_lag` proves that the monitor measured the cluster at this time.
    `streaming/past/silence.py` computes the longest allowed period without a row. The picture marks a longer period as a
    time without measurements. Rebalances, members and commit gaps are complete (`silence.py`, rule 3).
@@ -32,7 +31,7 @@ CAUSE_UNKNOWN: Final = "cause unknown"
 
 
 class Change(NamedTuple):
-    """One row of `rebalances`. `cause` is None if it is unknown. The `position` of each row is different."""
+    """One row of `rebalances`. `cause` is None if it is unknown. Each row has a different `position`."""
 
     at_ms: int
     position: tuple[int, int]
@@ -154,7 +153,7 @@ class MemberRow:
 class MemberRows:
     """The rows of the members. `unknown` contains the periods in which the members are unknown.
 
-    `is_by_member` is True if each row shows one member, and False if each row shows the members of one or more hosts.
+    `is_by_member` is True if each row shows one member instead of the members of hosts.
     """
 
     rows: tuple[MemberRow, ...] = ()

@@ -1,18 +1,17 @@
 """Computes the lag of a group over time from the rows of `group_lag`.
 
 The monitor writes a row of a partition only if a value changed. So the last row of each partition contains the present
-lag of the partition. The lag of a group is the sum of these values. The reader also reads the rows of `LOOK_BACK_MS`
-before the window (the look-back).
+lag of the partition. The lag of a group is the sum of the lags of its partitions. The reader also reads the rows of
+`LOOK_BACK_MS` before the window (the look-back).
 
 1. If the lag of one partition is unknown, the lag of the group is unknown (as in the report of the group).
-2. If a partition has no row in the look-back and no row in the window, the lag of the partition did not change. So the
-   lag of this partition in the report of the group is correct for the whole window.
-3. Some partitions have a row in the window but no row in the look-back. Their lag before this row is missing. So the
-   lag of the group before this row is a lower bound: it includes only the other partitions. If the report does not
-   contain the lag, the lag of the group is a lower bound in the whole window.
-4. If the report does not contain a partition, the lag of the group includes this partition only until the partition's
-   last row. After an end row (`offset_deleted`), the lag of the group does not include the partition, because the
-   partition has no committed offset.
+2. If a partition has no row in the look-back and the window, its lag did not change. So the lag of this partition in
+   the report of the group is correct for the whole window.
+3. Some partitions have a row in the window but no row in the look-back. The lag of these partitions before their first
+   row is unknown. So before the first row of such a partition, the lag of the group is a lower bound. If the report
+   does not contain the lag, the lag of the group is a lower bound in the whole window.
+4. A partition that is not in the report is part of the sum only until its last row. After an end row
+   (`offset_deleted`), a partition has no committed offset and is not part of the sum.
 5. The value of an interval is the highest lag in the interval. In periods without measurements, the value is unknown.
 """
 
@@ -68,7 +67,7 @@ class LagLine:
     def add(self, rows: LagRows) -> None:
         """Add the change of the group's lag at each row.
 
-        If a partition is not in the report, subtract the partition's lag after the partition's last row (rule 4).
+        If a partition is not in the report, subtract its lag after its last row (rule 4).
         """
         order = np.lexsort((rows.sampled_ms, rows.codes))
         codes, times, after = rows.codes[order], rows.sampled_ms[order], _values_of(rows)[order]

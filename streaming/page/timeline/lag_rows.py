@@ -1,6 +1,6 @@
 """The rows of `group_lag` of one group, as columns.
 
-A group with 1,000 partitions can have 20 million rows in seven days. These rows need several GB of memory. So the
+A group with 1,000 partitions can have 20 million rows in seven days. So many rows need several GB of memory. So the
 reader reads the rows of a window in pieces, the oldest piece first. `LagLine` and `LateTimes` process one piece at a
 time.
 """
@@ -23,7 +23,7 @@ Lags = Mapping[TopicPartition, int | None]
 
 
 class LagPartitions(NamedTuple):
-    """What `LagLine` and `LateTimes` must know about the partitions of a group before they receive the first piece.
+    """The facts about a group's partitions that `LagLine` and `LateTimes` need before the first piece.
 
     `with_rows` contains the partitions with a row in the window, and `last_ms` contains the times of their last rows.
     `earlier` and `earlier_ages` come from the last row of each partition in the look-back. `earlier` contains the lag.
@@ -56,7 +56,7 @@ class LagRows(NamedTuple):
 
 
 def is_first_of_run(sorted_values: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return an array that is True where a value differs from the previous value. The first entry is True.
+    """Return an array that is True where a value differs from the previous value. The first entry of the array is True.
 
     >>> is_first_of_run(np.array([5, 5, 7])).tolist(), is_first_of_run(np.array([], dtype=np.int64)).tolist()
     ([True, False, True], [])

@@ -3,9 +3,8 @@
 1. Each row contains the age of the oldest record of a partition that the group has not committed. While the partition
    has a lag, this age grows by one second per second until the next row. So each row also shows at which time the lag
    exceeds the limit. The period above the limit ends at the next row of the partition.
-2. The lag of the group is above the limit while the lag of at least one partition is above the limit.
-3. If the report of the group does not contain a partition, the lag of the group includes this partition only until the
-   partition's last row.
+2. The lag of the group is above the limit while at least one partition is above the limit.
+3. A partition that is not in the report of the group has a lag only until its last row.
 4. In periods without measurements, it is unknown whether the lag was above the limit.
 """
 
@@ -48,7 +47,10 @@ class LateTimes:
         self._put(*_columns(constant), np.full(len(constant), window.to_ms, dtype=np.int64))
 
     def add(self, rows: LagRows) -> None:
-        """Add the periods above the limit that end at a row. `spans` adds the periods after the last rows."""
+        """Add the periods above the limit that end at a row.
+
+        The method `spans` adds the periods after the last rows.
+        """
         changed = np.unique(rows.codes)
         codes = np.concatenate([changed, rows.codes])
         times = np.concatenate([self._times[changed], rows.sampled_ms])

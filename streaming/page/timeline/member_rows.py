@@ -1,13 +1,12 @@
 """Makes the rows that show the partitions of the members over time.
 
-1. Each row shows one member name (`GroupMember.name`). After a restart, a member has a new member id but the same name,
-   so it stays in the same row. If several members of one generation have the same name, each of their member ids has a
-   separate row.
-2. If rule 1 results in more than `MAX_ROWS` rows, each row shows all members of one client host instead.
-3. If there are more than `MAX_ROWS` hosts, only the hosts with the most changes have their own rows. All other hosts
+1. Each row shows one member name (`GroupMember.name`). After a restart, a member has a new member id but the same name
+   and the same row. If several members of a generation have the same name, each member id has a separate row.
+2. With more than `MAX_ROWS` rows by rule 1, each row shows all members of one client host.
+3. If there are more than `MAX_ROWS` hosts, only the hosts with the most changes have separate rows. All other hosts
    share the last row, `other members`.
-4. The rows are sorted by name. Their values come from the last generation before the window and from the last
-   generation of each column (`GroupTables.generations`).
+4. The rows are sorted by name. The values come from the last generation before the window, and from the last generation
+   of each column (`GroupTables.generations`).
 5. Before the first known generation, and while the members are unknown, the picture shows no partitions.
 """
 

@@ -12,7 +12,7 @@
 5. A member's band is darker if the member holds more partitions. If there is space, the band contains the number.
 6. The lag is a line. The line has a gap where the lag is unknown, and is dashed where the lag is a lower bound. Periods
    with a lag above the limit have a red background. Times without measurements are hatched.
-7. Empty space in a row means that nothing changed, because `__consumer_offsets` has no record of this time.
+7. Empty space in a row means that nothing changed.
 """
 
 from __future__ import annotations

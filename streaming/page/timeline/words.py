@@ -191,7 +191,7 @@ def partitions(count: int | None) -> str:
 
 
 def lag_table(timeline: Timeline) -> Sequence[tuple[str, str]]:
-    """Return one row for each time range of the time axis, with the highest known lag of this time range."""
+    """Return one row for each time range of the time axis, with its highest known lag."""
     window = timeline.window
     ticks = time_ticks(window, _LAG_ROWS)
     rows = []
