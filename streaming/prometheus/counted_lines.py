@@ -43,7 +43,7 @@ class Lines(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SampleLines:
-    """Lines about groups that are created again for each scrape. The first label of a sample is the group id."""
+    """Lines about groups. Each scrape creates these lines again. The first label of a sample is the group id."""
 
     families: Sequence[tuple[Signal, Sequence[Sample]]]
     writers: Mapping[str, Writer]

@@ -29,8 +29,8 @@ Samples = Callable[[GroupReport], Iterable[Sample]]
 class GroupFamily(NamedTuple):
     """A metric, and the function that returns its samples for a group.
 
-    If `level` is set, the samples have this granularity instead of the granularity of the metric. So a metric can have
-    some series for every group, and additional series only for groups in full detail.
+    If `level` is set, the samples have this granularity instead of the granularity of the metric. So one metric can
+    have some series for every group, and more series for groups in full detail.
     """
 
     signal: Signal

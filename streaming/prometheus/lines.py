@@ -1,4 +1,4 @@
-"""Writes samples as lines. The result is the same as with prometheus-client, but this module is faster.
+"""Writes samples as lines of text: the same lines as prometheus-client, but faster.
 
 1. A line is the same in Prometheus' text format and in OpenMetrics. Only the header of a family differs
    (`exposition`).
@@ -34,9 +34,8 @@ _BUCKET, _SUM, _COUNT = "_bucket", "_sum", "_count"
 class Sample(NamedTuple):
     """The current value of one series.
 
-    `labels` contains the values of the metric's labels, in the order of their definition, but not the values of
-    constant labels. Samples of a histogram have a suffix. The sample of a bucket has one additional label: the upper
-    bound of the bucket.
+    `labels` contains the label values in the order of the label names, without constant labels. Samples of a histogram
+    have a suffix. The sample of a bucket has one additional label: the upper bound of the bucket.
     """
 
     labels: tuple[str, ...]
@@ -182,7 +181,10 @@ def as_one_array(values: pa.ChunkedArray | pa.Array) -> pa.Array:
 
 
 def _join_lines(lines: pa.Array) -> pa.Buffer:
-    """Return the text of all lines without a copy. Arrow already stores the lines one after the other in memory."""
+    """Return all lines as one text, without a copy of the text.
+
+    Arrow already stores the lines one after the other in memory.
+    """
     _, _, text = lines.buffers()
     size = pc.sum(pc.binary_length(lines)).as_py() or 0
     return text.slice(0, size) if size else pa.py_buffer(b"")

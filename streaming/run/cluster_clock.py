@@ -1,7 +1,7 @@
 """Compute the time of a cluster: the time of the monitor's clock plus a correction.
 
 The correction is computed from record times, which come from the brokers' clocks. Samples, listings and scrapes use the
-time of the cluster, so their times can be compared with the times of records. Several threads use the clock.
+time of the cluster, which is comparable with record times. Several threads use the clock.
 """
 
 from __future__ import annotations
@@ -63,9 +63,8 @@ class ClusterClock:
     def take_sample(self, sample: ClusterSample) -> ClusterSample:
         """Update the corrections with a sample. Return the sample with corrected times.
 
-        The end of each `__consumer_offsets` partition gets a time that is corrected to the clock of the partition
-        leader. All other times of the sample stay the same, because a new correction of the cluster clock applies only
-        to later samples.
+        The end of a `__consumer_offsets` partition gets a time that is corrected to the leader's clock. All other times
+        stay the same, because a new correction applies only to later samples.
         """
         correction_ms, is_known = self._correction_ms, self._is_known
         asked_ms = sample.sampled_at_ms - correction_ms

@@ -2,9 +2,9 @@
 
 1. If the monitor watches only one cluster, an error that the operator must correct ends the monitor. The monitor prints
    one line and returns an exit code.
-2. If the monitor watches several clusters and the watch of one cluster fails, this cluster is not ready. The error is
-   logged once. The monitor tries again after increasingly long pauses (`retry_state`). The other clusters are not
-   affected. The failed cluster keeps its totals and its checkpoint.
+2. If the monitor watches several clusters, a failed watch only makes its cluster not ready. The error is logged once.
+   The monitor tries again after increasingly long pauses (`retry_state`). The other clusters are not affected. The
+   failed cluster keeps its totals and its checkpoint.
 3. The port, the tables and Spark are shared resources. If one of these resources fails, the monitor ends, even if it
    watches several clusters.
 4. The watches of all clusters get the stop signal at the same time. Spark is stopped after all watches have ended.
@@ -56,7 +56,7 @@ _log = logging.getLogger(__name__)
 
 
 class QueryEndedError(RemedyError):
-    """Error: a query stopped without a failure, and the monitor had not requested the stop."""
+    """Error: a query stopped without a failure, although the monitor had not requested the stop."""
 
 
 class Monitor:
@@ -73,7 +73,7 @@ class Monitor:
     def run(self, launch: SparkLaunch) -> None:
         """Watch all clusters until `stop` is set. Raises RemedyError for an error that the operator must correct.
 
-        `launch` starts Spark's JVM. The start may already be in progress.
+        `launch` starts Spark's JVM. The start of the JVM may already be in progress.
         """
         self._users_references = users_references(self._settings.evaluation.assignors)
         first, *more = self._watches
@@ -90,7 +90,7 @@ class Monitor:
         """Connect to the cluster. If `stop` is set before the connection exists, return None immediately.
 
         A connection attempt takes up to `kafka.connect_timeout_seconds` and cannot be interrupted. So it runs in a
-        separate thread. The monitor can stop while this thread runs, because the thread holds nothing that must be
+        separate thread. The monitor can stop while the thread runs, because the thread opens nothing that must be
         closed.
         """
         connecting: Future[Connection] = Future()

@@ -2,8 +2,7 @@
 
 In this mode, the monitor does not read `__consumer_offsets`. Each poll is compared with the state of the query, never
 with the previous poll. So a poll starts only after the query has read everything that the poller sent before. The
-poller needs no stored state after a restart. If files that the poller wrote in an earlier run still exist, the first
-poll waits until the query has read them.
+poller needs no stored state after a restart. The first poll waits until the query has read the files of an earlier run.
 """
 
 from __future__ import annotations
@@ -137,8 +136,7 @@ class Poller:
     def _ask(self, known: KnownState) -> Poll:
         """Request the listing first, then the members, then the commits.
 
-        End offsets are requested after the commits. In the opposite order, records that are produced and committed
-        between the two requests would make the reported lag too small.
+        End offsets are requested after the commits. In the opposite order, the reported lag could be too small.
         """
         began_at_ms = self._now_ms()
         listing = self._groups.list_groups()

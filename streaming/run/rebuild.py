@@ -6,7 +6,7 @@ The old checkpoint is moved last, after all other steps have succeeded.
    repair moves damaged files to a separate folder and deletes no file.
 2. The new checkpoint is created in the parent folder of the old checkpoint. The old and the new checkpoint are swapped
    only when the new checkpoint is complete.
-3. If the swap fails, the old checkpoint is moved back to its original place. So a failed rebuild changes nothing except
+3. If the swap fails, the old checkpoint is moved back to its original path. So a failed rebuild changes nothing except
    the repaired tables.
 """
 
@@ -44,7 +44,7 @@ class RebuildError(RemedyError):
 
 
 def rebuild_checkpoint(settings: Settings, stamp: str, on_repair: Callable[[str], None] | None = None) -> str | None:
-    """Rename the old checkpoint to `<checkpoint>.<stamp>`, and put a new checkpoint in its place (rules 1 to 3).
+    """Rename the old checkpoint to `<checkpoint>.<stamp>`, and move a new checkpoint to the old path (rules 1 to 3).
 
     Returns the new location of the old checkpoint, or None if there was no old checkpoint. If `on_repair` is set,
     damaged tables are repaired. `on_repair` is called with one sentence immediately after the repair of each table.

@@ -1,30 +1,29 @@
 """Ensure that only one monitor writes the rows of a cluster into the tables.
 
-A second monitor is detected at its start, or at a later renewal. If two monitors with different checkpoints wrote rows
-of the same cluster into the same tables, every row would be written twice. Delta cannot prevent this, because it
-identifies a batch by its checkpoint and its number.
+A second monitor is detected at its start, or at a later renewal. Two monitors with different checkpoints would write
+every row of a cluster twice. Delta cannot prevent this, because it identifies a batch by its checkpoint and its number.
 
 1. A monitor stores a record in the folder `_writers/` inside the folder of the tables. There is one record file for
    each combination of cluster and checkpoint. The monitor renews its record every `RENEW_SECONDS`. When the monitor
-   stops, it removes the record. A checkpoint that `rebuild` creates has the same record file as the old checkpoint,
-   because both have the same path.
+   stops, it removes the record. A checkpoint that `rebuild` creates has the same path and the same record file as the
+   old checkpoint.
 2. At the start, and at each renewal, a monitor reads the records of other writers of the same cluster. A writer on this
    machine is alive if a process exists with the id and the start time in its record. A writer on a different machine is
    alive if it renews its record during the check. The check does not depend on clocks: the start time of a process is
    counted in clock ticks since boot. A starting monitor watches the records for at most `WATCH_SECONDS`, so a crashed
    writer does not block it for long.
 3. If two writers are alive, one of them stops (`gives_way`). If one writer is starting and the other already writes,
-   the starting writer stops. Otherwise, the writer that started later stops.
+   the starting writer stops. In all other situations, the writer that started later stops.
 4. Every user who can read the tables can also read the records, and other monitors print the records. So a record does
    not contain a user name or a password.
-5. If a record cannot be read or written, the monitor continues. The monitor logs the failure once. In this case, a
-   second writer is not detected.
+5. If a record cannot be read or written, the monitor continues. The monitor logs the failure once. Without the record,
+   a second writer is not detected.
 6. A writer on a different machine can pause for more than `WATCH_SECONDS`, for example because its machine was
    suspended. Then a new writer treats the paused writer as crashed, removes its record and writes rows. So before each
    append, a monitor reads its own record. If the record is missing or belongs to a different run, the monitor stops
    without the append. Two cases remain. If a monitor pauses between this check and the end of the append, the rows of
-   this append are written twice. If a monitor pauses in a renewal, between the check and the write of the record, it
-   writes its record again after the pause. Then both monitors write until one of them stops (rule 3).
+   this append are written twice. If a monitor pauses in a renewal before it writes the record, it writes the record
+   after the pause. Then both monitors write until one of them stops (rule 3).
 """
 
 from __future__ import annotations
@@ -75,8 +74,8 @@ class SecondWriterError(RemedyError):
 class Writer(msgspec.Struct, frozen=True):
     """One run of a monitor that writes rows.
 
-    `machine` is empty if the operating system has no `/proc`. In this case, or if an earlier version of the monitor
-    wrote the record, `process_start_ticks` is None.
+    `machine` is empty if the operating system has no `/proc`. `process_start_ticks` is None if `machine` is empty, and
+    in records of earlier versions of the monitor.
     """
 
     run_id: str
@@ -92,7 +91,10 @@ class Writer(msgspec.Struct, frozen=True):
 
 
 def gives_way(mine: Writer, other: Writer) -> bool:
-    """Decide which of two live writers must stop (rule 3). Return True for `mine`, and False for `other`."""
+    """Decide which of two live writers must stop (rule 3).
+
+    Return True if `mine` must stop, and False if `other` must stop.
+    """
     if mine.is_writing != other.is_writing:
         return other.is_writing
     return (other.began_ms, other.run_id) < (mine.began_ms, mine.run_id)
@@ -293,7 +295,7 @@ def _process_start_ticks(pid: int) -> int | None:
     """Return the start time of a process in clock ticks since boot (field 22 of `/proc/PID/stat`).
 
     Return None if the process does not exist or has ended, or if the operating system has no `/proc`. An ended process
-    has the state `Z` (field 3) until its parent reads its exit code. In a container, the parent may never read the
+    has the state `Z` (field 3) until its parent reads its exit code. In a container, the parent may never read the exit
     code. Field 2 is the name of the program in brackets. The name can contain spaces and brackets.
     """
     try:

@@ -18,7 +18,7 @@ from streaming.security.oauth import ClientCredentialsTokens, TokenError
 
 
 class Hidden(str):
-    """A string whose repr hides the content, because kafka-python logs the repr of its arguments at the level DEBUG.
+    """A string whose repr hides the content, because kafka-python logs its arguments at the level DEBUG.
 
     >>> [Hidden("secret")], Hidden("secret") == "secret"
     ([***], True)

@@ -43,7 +43,7 @@ def health_families(
     """Yield the metrics of the monitor itself, which `/metrics` contains even while the cluster is not ready.
 
     If the last sample is not fresh, the metrics from this sample are missing. `memory_bytes` is the memory of the
-    monitor for all clusters together, because the clusters share the processes of the monitor.
+    monitor for all clusters together.
     """
     health = view.health
     yield monitor.READY, [Sample((), is_ready(view, is_fresh=is_fresh))]
@@ -73,7 +73,7 @@ def health_families(
 def cluster_families(view: MonitorView) -> Iterator[FamilySamples]:
     """Yield the number of brokers.
 
-    Also yield the time of the last list of groups, and the number of brokers whose part of the list is missing.
+    Also yield the time of the last list of groups, and the number of brokers without a part in the list.
     """
     if view.sample is not None and view.sample.brokers is not None:
         yield kafka_exporter.BROKERS, [Sample((), view.sample.brokers)]
@@ -132,7 +132,10 @@ def _batch_families(health: Health) -> Iterator[FamilySamples]:
 
 
 def _free_ratios(folders: Mapping[str, str]) -> Iterator[Sample]:
-    """Yield the free part of each folder's disk (0 to 1). If a folder does not exist yet, its parent folder counts."""
+    """Yield the free part of each folder's disk (0 to 1).
+
+    If a folder does not exist yet, use the disk of its parent folder.
+    """
     for name, path in folders.items():
         with suppress(OSError):
             disk = shutil.disk_usage(nearest_existing(Path(path)))

@@ -1,7 +1,7 @@
 """Creates the metrics of fairness: drift, verdict, imbalance, topic skew and what-if.
 
 Partition counts come from records. Lag and throughput come from the last measurement. An unknown value has no series.
-Every group with drift from its own strategy has a series of this drift. Drift from other strategies, and a drift of 0,
+Every group with drift from its own strategy has a series of the drift. Drift from other strategies, and a drift of 0,
 have series only for groups in full detail. If the fairness score of a group is 100, no strategy can improve the
 assignment. So this group has no what-if metrics.
 """

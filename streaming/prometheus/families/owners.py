@@ -6,14 +6,13 @@ cause of lag and the worst partition. A healthy group has no series of these met
 1. The busiest member has a series only if its group has excess partitions, because other groups need no alert. The
    labels are client id, host and instance id. The member id is not a label, because each restart of a member would
    create a new series.
-2. A group has at most one series of the busiest member. If several members have the largest number of partitions, the
-   series shows the member whose member id is alphabetically first.
+2. A group has at most one series of the busiest member. If several members are the busiest, the series shows the member
+   with the alphabetically first member id.
 3. If no record describes the busiest member, the series is missing.
 4. A group with a cause of lag has one series of the cause. If the settings do not select the topic of the cause, the
    series is missing.
-5. The worst partition has the largest lag in seconds. It has a series only if the lag of the group is above the limit
-   and the settings select the topic. If the partition has no owner, or if the owner is unknown, the labels of the owner
-   are empty.
+5. The worst partition has the largest lag in seconds. The worst partition has a series only if the lag of its group is
+   above the limit. The settings must also select its topic. Without a known owner, the labels of the owner are empty.
 6. The time of the assignment has a series only if the group has drift or excess partitions.
 """
 

@@ -1,8 +1,8 @@
 """Apply each micro-batch in the driver: first to the monitor state, then to the tables.
 
 The monitor state is updated first, because on-call engineers need its values soon. After a failure, Spark repeats the
-whole batch. This is safe, because the monitor state stores absolute values, and the tables ignore a batch that they
-already contain.
+whole batch. A repeated batch is harmless: the monitor state stores absolute values, and the tables ignore known
+batches.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ _log = logging.getLogger(__name__)
 class BatchFailedError(Exception):
     """A batch failed. The message of the error is one line, because Spark cannot process a long message.
 
-    When a query is stopped during a batch, Spark 4.0 searches the error message with a regular expression. If the
-    message were a long Java stack trace, this search would cause a stack overflow, which prints a thousand lines.
+    When a query is stopped during a batch, Spark 4.0 searches the error message with a regular expression. In a long
+    Java stack trace, this search would cause a stack overflow.
     """
 
 
@@ -140,7 +140,7 @@ class BatchSink:
         """Apply a batch to the monitor state. Return the new rows of the tables, and the size of the batch in bytes.
 
         The batch is collected only once, because a second Spark action would run the query's stateful plan again. The
-        decoded batch exists only in this method, so that the append that follows can use the same memory.
+        decoded batch exists only in this method, so the next append can use its memory.
         """
         updates, partition_events, batch_bytes = _split_by_kind(batch.toArrow())
         received_ms = self._clock.monitor_ms()
@@ -221,7 +221,7 @@ class BatchSink:
 
 
 def _last_records(commits: pa.Table) -> Int64Array:
-    """Return partition, offset and time of the last records in `commits`. Clock offsets do not need earlier records."""
+    """Return partition, offset and time of the last records in `commits`."""
     names = ("offsets_topic_partition", "offsets_topic_offset", "timestamp_ms")
     if commits.num_rows > RECORDS_PER_BROKER:
         offsets = commits["offsets_topic_offset"].to_numpy()

@@ -78,7 +78,7 @@ class QueryKeeper:
         """Run the query until `stop` is set (rules 3 and 4 of `run.watch`).
 
         Raises RemedyError if a restart of the query cannot help. Raises SecondWriterError if a second monitor writes
-        the cluster's rows, so that this monitor must end.
+        the rows of the cluster.
         """
         sink = BatchSink(
             cluster=self._cluster,

@@ -1,13 +1,13 @@
 """Refuse to start with a checkpoint if rows were written later with a different checkpoint.
 
 Example: `paths.checkpoint` was changed from A to B, and later back to A. Checkpoint A does not know which records were
-read with B. So with A, the monitor would read these records again, and write their rows twice. (`run/writers.py`
+read with B. So with A, the monitor would read these records again and write their rows twice. (`run/writers.py`
 prevents two monitors from writing at the same time.)
 
 1. The folder of the tables contains one file for each cluster and each `source.kind`. The file contains the id of the
    checkpoint that wrote rows last. Each `source.kind` has its own file, because it writes different rows.
-2. A new checkpoint is always allowed, because a monitor with a new checkpoint does not write existing rows again
-   (`prepare.py`). The new checkpoint stores the id in the file as `Identity.after`.
+2. A new checkpoint is always allowed, because its monitor does not write existing rows again (`prepare.py`). The new
+   checkpoint stores the id in the file as `Identity.after`.
 3. A start is allowed only if the file contains the id of this checkpoint or the id in `Identity.after`.
 4. The monitor continues without this check if the file does not exist or cannot be read or written. A failure is
    logged.
@@ -54,7 +54,8 @@ class LastCheckpoint:
     def take(self, identity: Identity, checkpoint: str) -> None:
         """Store the id of this checkpoint. Call this method before the first append.
 
-        Raises CheckpointPassedError if rule 3 does not allow the start. `checkpoint` is the folder, for the message.
+        Raises CheckpointPassedError if rule 3 does not allow the start. `checkpoint` is the folder of the checkpoint,
+        for the error message.
         """
         last = self.read()
         if last not in {"", identity.checkpoint_id, identity.after}:

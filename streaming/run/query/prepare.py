@@ -114,8 +114,8 @@ def prepare_checkpoint(
 def check_age(files: Files, last_written: int) -> None:
     """Raise CheckpointDamagedError if the checkpoint is older than the tables.
 
-    `last_written` is the number of the last batch in the tables. If an old checkpoint was restored from a backup, the
-    next batches would get batch numbers that the tables already contain. So the tables would ignore these batches.
+    `last_written` is the number of the last batch in the tables. After the restore of an old checkpoint, new batches
+    get numbers that the tables already contain. So the tables would ignore the new batches.
     """
     last_begun = last_begun_batch(files)
     if last_written > last_begun:
@@ -130,7 +130,7 @@ def make_checkpoint(
 ) -> tuple[Identity, Bootstrap]:
     """Create a checkpoint. Raises TableDamagedError if the tables cannot be read.
 
-    The identity is written last, because a checkpoint without an identity counts as not created.
+    The identity is written last, because a checkpoint without an identity is incomplete.
     """
     cluster, source = settings.kafka.cluster, settings.source.kind
     tables.open_all()
@@ -198,8 +198,8 @@ def _last_rows(session: SparkSession, tables: DeltaTables, table: Table, of_clus
     """Return the last row of each group, without the columns of members and changes.
 
     In each partition, the row with the highest offset is the last row. If the group ended without a record (Gone), two
-    rows have this offset. Then the row with the later time is the last row. The same rule applies if a group has rows
-    from two partitions, because a group that moved writes no more records to its earlier partition.
+    rows have this offset. Then the row with the later time is the last row. If a group has rows from two partitions,
+    the row with the later time is also the last row.
     """
     if tables.is_empty(table):
         return []
@@ -265,7 +265,10 @@ def _write_bootstrap(files: Files, bootstrap: Bootstrap) -> dict[str, int]:
 
 
 def _read_bootstrap(files: Files, checksums: Mapping[str, int]) -> Bootstrap:
-    """Read the bootstrap files. Raises CheckpointDamagedError, or StateVersionError if a newer monitor wrote them."""
+    """Read the bootstrap files.
+
+    Raises CheckpointDamagedError, or StateVersionError if a newer monitor wrote the files.
+    """
 
     def read(name: str) -> bytes:
         content = files.read(name) or b""

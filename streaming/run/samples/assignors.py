@@ -66,7 +66,7 @@ class AssignorRequests:
             yield group_id
 
     def _ask(self, due: Mapping[str, GroupState]) -> Mapping[str, Description]:
-        """Return the descriptions by group id. If the request fails, every group gets Unanswered."""
+        """Return the descriptions by group id. If the request fails, return Unanswered for every group."""
         try:
             answers = self._groups.describe_groups(dict.fromkeys(due, CONSUMER))
         except KafkaError as error:

@@ -63,7 +63,10 @@ class GroupConditions:
         limits: Limits,
         limits_of: LimitsOf = default_limits,
     ) -> None:
-        """`limits` contains the limits that are the same for all groups. `limits_of` returns the limits per group."""
+        """`limits` contains the limits that are the same for all groups.
+
+        `limits_of` returns the limits of a single group.
+        """
         self._cluster = cluster
         self._monitor_state = monitor_state
         self._tables = tables
@@ -99,7 +102,7 @@ class GroupConditions:
         self._row_dates = {key: self._row_dates[key] for key in evaluation.known}
 
     def _rows(self, evaluation: ConditionEvaluation, sampled_at_ms: int) -> Sequence[Row]:
-        """Return a row for each change, and for each active condition that has no row on the UTC date of the sample."""
+        """Return a row for each change, and for each active condition without a row on the sample's UTC date."""
         today = utc(sampled_at_ms).date()
         repeated = [
             ConditionChange(group_id, condition, active=True, read_up_to_ms=None)

@@ -93,7 +93,7 @@ class FeedbackWriter:
 def _fact_content(events: Sequence[ExternalFact]) -> frozenset[Hashable]:
     """Return the content of the facts without their times.
 
-    Two facts with the same values and different times count as the same fact.
+    Two facts with the same values but different times have equal content.
     """
     return frozenset(_topics_content(event) if isinstance(event, TopicsSampled) else event for event in events)
 

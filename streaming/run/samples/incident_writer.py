@@ -1,14 +1,14 @@
 """Write the rows of changed incidents to the table INCIDENTS.
 
 1. Each incident that opened, changed or ended gets a row. If an append raises an error, the rows are written at a later
-   sample. By then, an incident can have changed several times. Only its last row is written, because this row describes
-   the whole incident.
+   sample. If an incident changed several times before this sample, only its last row is written. The last row is
+   sufficient, because it describes the whole incident.
 2. If an append raises an error, it is unknown whether the rows were written. All rows of an append have the same time.
    If the next sample finds this time in the table, the rows are not written again.
 3. The row of an open incident is written again on each UTC date. So the deletion of old dates never deletes the last
    row of an open incident.
 4. While the table cannot be written, at most MAX_UNWRITTEN ended incidents wait for their rows. If more ended incidents
-   wait, the oldest of these incidents get no row.
+   wait, the oldest ended incidents get no row.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Update the incidents of a cluster once per sample.
 
 The evidence comes from the monitor state. Conditions and causes of lag are evaluated before the incidents. Open
-incidents are read from the table at the first sample, so a restart does not end an incident. After that, the monitor
-keeps the open incidents in memory, so a failed write does not end an incident. `incident_writer.py` decides which rows
-must be written to the table.
+incidents are read from the table at the first sample, so a restart does not end an incident. Later, the open incidents
+are in memory, so a failed write does not end an incident. `incident_writer.py` decides which rows must be written to
+the table.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Incidents:
         return SampledEvidence(self._cluster, sample.sampled_at_ms, active, unknown, population)
 
     def _only_coordinators(self, sampled: SampledEvidence) -> SampledEvidence:
-        """Return only the evidence about missing coordinators. All other evidence counts as unknown."""
+        """Return only the evidence about missing coordinators. All other evidence is unknown."""
         held = {one.key for incident in self._open for one in incident.evidence if one.name != NO_COORDINATOR}
         unknown_coordinators = {key for key in sampled.unknown if key.name == NO_COORDINATOR}
         active = [one for one in sampled.active if one.name == NO_COORDINATOR]
@@ -159,8 +159,8 @@ def _may_have_evidence(report: GroupReport | None) -> bool:
 def _unknown_lags(group_ids: Collection[str], reports: Reports) -> Iterator[EvidenceKey]:
     """Yield the keys of lag evidence that is unknown at this sample. Unknown evidence does not start or end (rule 3).
 
-    If the lag of one partition is unknown, the evidence may still be active in this partition. Deleted partitions are
-    ignored. Otherwise, the evidence would continue until the commits of a deleted partition expire.
+    If the lag of one partition is unknown, the evidence may still be active. Deleted partitions are ignored. If deleted
+    partitions were not ignored, their evidence would continue until their commits expire.
     """
     for group_id in group_ids & reports.recorded.keys():
         report = reports[group_id]
@@ -227,7 +227,10 @@ def _topics_by_name(
 def _population(
     view: MonitorView, coordinator_of: Callable[[str], Coordinator] | None, hosts: Collection[str]
 ) -> Population:
-    """Return the groups that have members. If `coordinator_of` is None, they are not grouped by coordinator."""
+    """Return the groups that have members.
+
+    If `coordinator_of` is None, the result contains no groups by coordinator.
+    """
     if coordinator_of is None and not hosts:
         return Population()
     by_coordinator, by_host = defaultdict[int, set[str]](set), defaultdict[str, set[str]](set)

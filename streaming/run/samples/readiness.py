@@ -25,10 +25,10 @@ Until the cluster is ready, there is one sample per second.
 class Readiness:
     """Decides whether the query has reached its target positions. Several threads use this object.
 
-    `targets_of` computes the target positions from the first sample after each start of the query. It returns None if
-    this sample is not sufficient. Then it is called again after the next sample. The targets are the ends of the
-    partitions of `__consumer_offsets`. In the polling mode, the target is the last event number of the first poll that
-    was complete.
+    `targets_of` computes the target positions from the first sample after each start of the query. `targets_of` returns
+    None if the sample is not sufficient. After None, `targets_of` is called again with the next sample. The targets are
+    the ends of the partitions of `__consumer_offsets`. In the polling mode, the target is the last event number of the
+    first poll that was complete.
     """
 
     def __init__(
@@ -59,7 +59,10 @@ class Readiness:
         self._progress.set()
 
     def wait_for_progress(self, seconds: float) -> None:
-        """Wait up to `seconds` for a call of `report_progress`. A call since the previous wait also counts."""
+        """Wait up to `seconds` for a call of `report_progress`.
+
+        If a call came after the previous wait, return immediately.
+        """
         self._progress.wait(seconds)
         self._progress.clear()
 
@@ -80,8 +83,8 @@ class Readiness:
         time, `is_evaluated` may never be True. So the cluster becomes ready after `EVALUATED_WITHIN_SAMPLES` samples,
         even if `is_evaluated` is False.
 
-        If a partition has no leader for LEADERLESS_MS, the cluster is not ready until the query has read the log to its
-        end again. A shorter time without a leader is normal when a broker restarts.
+        After LEADERLESS_MS without a leader, the cluster is not ready until the query reads the log to its end. A
+        shorter time without a leader is normal when a broker restarts.
         """
         with self._lock:
             if self._is_without_leader(sample):

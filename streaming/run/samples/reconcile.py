@@ -38,8 +38,7 @@ Each of these two steps takes about 50 ms of CPU time.
 class Reconciler:
     """Finds deleted groups and commits. Only the sampler's thread uses this object.
 
-    All groups are checked at every sample. The commits of a group are checked only at some samples, because each sample
-    checks the commits of a limited number of groups.
+    All groups are checked at every sample. At each sample, the commits of only a limited number of groups are checked.
     """
 
     def __init__(

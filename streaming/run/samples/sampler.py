@@ -36,9 +36,8 @@ interval.
 class AfterSample:
     """The steps after a sample, in the order of the fields.
 
-    The steps `lag_causes`, `lag_tables` and `upkeep` run only while the cluster is ready, because at other times, the
-    monitor may not have read the latest commits. After the cluster was ready for the first time, `conditions` and
-    `incidents` run after every sample.
+    The steps `lag_causes`, `lag_tables` and `upkeep` run only while the cluster is ready. After the cluster was ready
+    for the first time, `conditions` and `incidents` run after every sample.
     """
 
     feedback: Feedback
@@ -97,15 +96,18 @@ class Sampler:
         """Return the pause between samples, in seconds.
 
         While the cluster is not ready, the pause is at most one second. While the query reads the log, the pause is not
-        shorter than usual, because more samples would only slow down the query. If a sample needs more CPU time than a
-        tenth of the interval, the interval is longer (at most `LONGEST_INTERVAL_SECONDS`).
+        shorter, because samples would slow down the query. If a sample needs more CPU time than a tenth of the
+        interval, the interval is longer.
         """
         if not self._monitor_state.view().health.ready and not self._readiness.is_reading_log:
             return min(1.0, self._interval_seconds)
         return max(self._interval_seconds, min(10 * self._sample_cpu_seconds, LONGEST_INTERVAL_SECONDS))
 
     def take_sample(self) -> None:
-        """Take one sample. Commits are read before end offsets. Otherwise, the reported lag could be too small."""
+        """Take one sample. Commits are read before end offsets.
+
+        In the opposite order, the reported lag could be too small.
+        """
         before, after = self._monitor_state.view(), self._after
         view = self._lag_watch.current_commits(before)
         listing = self._groups.list_groups()

@@ -77,7 +77,7 @@ class Upkeep:
 
 
 def _damage_text(path: str) -> str | None:
-    """Return one line about the damaged file of a table and the remedy, or None if no damaged file is found."""
+    """Return one line about a damaged file and its remedy, or None without a damaged file."""
     with suppress(OSError):
         folder = local_folder(path)
         if folder is not None and (damage := find_table_damage(folder, reads_rows=True)):

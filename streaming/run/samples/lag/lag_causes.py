@@ -3,18 +3,18 @@
 Store the causes in the monitor state. Write the start and the end of each cause to the table LAG_CAUSES.
 
 1. Only groups with waiting records (`evaluation.causes.lateness`) are evaluated.
-2. A cause starts at the first sample that finds it. It ends when a different cause replaces it, or when the group has
-   caught up. A group has caught up if no partition is behind, and each partition with waiting records had a commit
-   after the start of the cause. If only the rates change, the cause does not end (`Cause.identity`).
-3. If the monitor cannot decide whether a cause exists, no cause starts or ends. This happens in three cases. The lag of
-   the group is unknown. Only a lower bound of the lag is known, and this bound is below WAITING_SECONDS. The monitor
-   has not observed the partitions long enough, for example after a restart.
+2. A cause starts at the first sample that finds it. A cause ends when a different cause replaces it, or when the group
+   has caught up. A group has caught up if no partition is behind. Each partition with waiting records must also have a
+   commit after the start of the cause. If only the rates change, the cause does not end (`Cause.identity`).
+3. If the monitor cannot decide whether a cause exists, no cause starts or ends. The monitor cannot decide if the lag is
+   unknown, or if only a lower bound below WAITING_SECONDS is known. After a restart, the monitor must first observe the
+   partitions for some time.
 4. The monitor state also contains the advice for each cause (`lag_advice.py`). The table does not contain advice,
    because a cause often starts before the capacity of the members is known.
 5. The row of an active cause is written again on each UTC date. So the deletion of old dates never deletes the last row
    of an active cause.
 6. The active causes are read from the table at the first sample. After an append that raised an error, the next sample
-   reads them again, because it is unknown whether the rows were written. So no row is written twice.
+   reads the active causes again. So no row is written twice.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def _do_wait(table: pa.Table) -> pa.ChunkedArray:
 
 
 def _oldest_commits_of_waiting_groups(lag: LagEvaluation) -> Mapping[str, int]:
-    """Return the time of each group's oldest commit among the last commits of partitions with waiting records."""
+    """For each group, return the oldest last commit of the partitions with waiting records."""
     waiting = lag.unblocked.filter(_do_wait(lag.unblocked))
     oldest = waiting.group_by("group_id").aggregate([("commit_timestamp_ms", "min")])
     return dict(zip(oldest["group_id"].to_pylist(), oldest["commit_timestamp_ms_min"].to_pylist(), strict=True))

@@ -6,7 +6,7 @@ deletion of old dates never deletes the last row of a partition.
 
 If the committed offset of a partition was deleted since the last write, the next write contains an *end row* for the
 partition. The `unknown_reason` of an end row is `offset_deleted`, and all values are null. To find deleted offsets
-after a restart, the first write reads the earlier partitions from the table, but only from rows of the same date.
+after a restart, the first write reads the partitions of this date from the table.
 """
 
 from __future__ import annotations
@@ -87,7 +87,10 @@ _WRITTEN_WHEN_CHANGED = {GROUP_LAG: _LAG_NUMBERS, PARTITION_STATUS: ("status", "
 
 
 def _changed_rows(now: pa.Table, before: pa.Table, numbers: Sequence[str]) -> pa.Table:
-    """Return the rows of `now` that differ from `before`. Null counts as -1, because null does not equal null."""
+    """Return the rows of `now` that differ from `before`.
+
+    Null becomes -1 for the comparison, because null does not equal null.
+    """
 
     def comparable(rows: pa.Table) -> pa.Table:
         for name in numbers:

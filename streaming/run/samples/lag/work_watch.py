@@ -90,7 +90,7 @@ class WorkWatch:
 
 
 class _Rows:
-    """New table rows. They are converted to Arrow in chunks, because Python rows need ten times the memory."""
+    """New table rows. New rows become Arrow tables in chunks, because Python rows need ten times the memory."""
 
     def __init__(self) -> None:
         self._tables: list[pa.Table] = []
@@ -121,7 +121,7 @@ def current_evaluation(record: GroupState) -> Evaluation | None:
 def _measured_group(known: _MeasuredGroup | None, snapshot: GroupSnapshot, position: Position) -> _MeasuredGroup:
     """Return the known entry if it has the same snapshot. Otherwise, return a new entry.
 
-    If the new snapshot has the same evaluation as the known entry, the new entry also has the same `written`.
+    A new entry for an unchanged evaluation has the `written` scores of the known entry.
     """
     if known is not None and known.snapshot is snapshot:
         return known
