@@ -1,15 +1,15 @@
-"""Reads the rows of a table in the order of their commits, so that a client can read each row exactly once.
+"""Reads the rows of a table in the order of their commits. So a client can read each row exactly once.
 
 The times of rows do not show the order in which the monitor wrote the rows. For example, after a restart, the monitor
 can write a row with an older time. But the version of a Delta table increases with each commit.
 
-1. A commit that only adds files is an append. The rows of the added files are the new rows of the commit's version.
-   This module sorts the rows by time and key, because delta-rs writes the files of several days in any order. A commit
-   that also removes files (compaction, deletion of old days) has no new rows.
+1. A commit that only adds files is an append. The rows of the added files are the new rows of the commit's version. The
+   rows of a version are sorted by time and key, because delta-rs writes its files in any order. A commit that also
+   removes files (compaction, deletion of old days) has no new rows.
 2. Delta stores log entries only for some hours (`tables.versions_kept_hours`). Rows of older commits are read from a
-   snapshot, which is one version of the table. The days (`date`) are read one after the other, and the rows of a day
-   are sorted by time and key. The order of the rows in a version never changes. A reader continues after the key of the
-   last row that it has read.
+   snapshot, which is one version of the table. The reader reads one day (`date`) after the other, and sorts the rows of
+   a day by time and key. The order of the rows in a version never changes. A reader continues after the key of the last
+   row that it has read.
 3. Error `GoneError`: a version or one of its files no longer exists, or the table was created again. Error
    `TableReadError`: the storage cannot be read now, but the client can try again.
 """
@@ -92,7 +92,7 @@ class CommittedTable:
         """Return rows of one day of a snapshot, sorted by the columns of `order` (rule 2).
 
         The first column of `order` is the time. If `start` is a key, the result starts after the row with this key. If
-        `start` is a number, the result starts after this number of rows.
+        `start` is a number, the result starts after this many rows.
         """
         stored = self._at(version)
         offset, after = (start, "true") if isinstance(start, int) else (0, _after(order, start))

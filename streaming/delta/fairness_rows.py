@@ -31,7 +31,7 @@ def partition_rows(key: Row, evaluation: Evaluation) -> Iterator[Row]:
 def work_rows(
     cluster: str, group_id: str, evaluation: Evaluation, sampled_at_ms: int, imbalances: Iterable[Imbalance]
 ) -> Iterator[Row]:
-    """Return the rows that show how the members of a generation share lag or throughput at the time of a sample."""
+    """Return the rows that show how the members share lag or throughput at the time of a sample."""
     sampled_time = utc(sampled_at_ms)
     for imbalance in imbalances:
         yield {

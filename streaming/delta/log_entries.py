@@ -5,8 +5,8 @@ other lines and reports no error.
 
 1. Each line is one action: a JSON object whose values are JSON objects. An entry without any action is damaged.
 2. The first entry of a table contains the actions `protocol` and `metaData`.
-3. delta-rs writes into `commitInfo` how many files it added and removed. An entry with fewer actions than these numbers
-   is damaged.
+3. delta-rs writes into `commitInfo` how many files it added and removed. An entry with fewer actions than `commitInfo`
+   says is damaged.
 4. delta-rs does not count transaction identifiers. So the monitor writes the number of identifiers into `commitInfo`.
 """
 

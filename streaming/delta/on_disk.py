@@ -6,7 +6,7 @@ delta-spark.
 
 With Delta's transaction identifier, a repeated append of a batch has no effect. The identifier consists of an
 application id and a batch id. A batch is appended only if its id is greater than the last committed batch id of the
-application. A new checkpoint counts its batches from 0 again. So the application id contains the id of the checkpoint
+application. A new checkpoint numbers its batches from 0 again. So the application id contains the id of the checkpoint
 and the name of the table.
 """
 
@@ -60,8 +60,8 @@ def _ignore() -> None:
 class DeltaTables:
     """All tables in one root folder. The id of a checkpoint identifies the writer in Delta's transaction identifiers.
 
-    Several checkpoints append batches to the same tables. For each checkpoint, `for_checkpoint` returns a separate
-    object. A lock per table allows one append at a time. `before_append` is called before each append. If
+    Batches of several checkpoints are appended to the same tables. For each checkpoint, `for_checkpoint` returns a
+    separate object. A lock per table allows one append at a time. `before_append` is called before each append. If
     `before_append` raises an error, nothing is appended. `on_write_failure` is called for each append that fails.
     """
 
@@ -134,7 +134,7 @@ class DeltaTables:
     def append_batches(self, rows_by_table: Mapping[Table, pa.Table], batch_id: int) -> list[Table]:
         """Append the rows of a batch to each table. Returns the tables that already had this batch.
 
-        If the batch has no rows for a table, this table does not change.
+        If the batch has no rows for a table, the table does not change.
         """
         return [
             table

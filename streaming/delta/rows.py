@@ -298,7 +298,7 @@ def condition_rows(
 
 
 def lag_cause_row(cluster: str, sampled_at_ms: int, group_id: str, cause: Cause) -> Row:
-    """Return the row of `lag_causes` for a cause that starts at this sample."""
+    """Return the row of `lag_causes` for a cause that starts at the last sample."""
     sampled_time = utc(sampled_at_ms)
     return {
         "cluster": cluster,
@@ -320,7 +320,7 @@ def lag_cause_row(cluster: str, sampled_at_ms: int, group_id: str, cause: Cause)
 
 
 def lag_cause_end(row: Row, sampled_at_ms: int) -> Row:
-    """Return the row of `lag_causes` for a cause that ends at this sample.
+    """Return the row of `lag_causes` for a cause that ends at the last sample.
 
     `row` is the row about the start of the cause.
     """

@@ -1,6 +1,6 @@
 """Reads rows from the tables without Spark, for commands and pages.
 
-The monitor can write to the tables while this module reads them. All functions raise NoTableError if a table does not
+The monitor can write to the tables while the module reads them. All functions raise NoTableError if a table does not
 exist, and TableReadError if it cannot be read.
 """
 

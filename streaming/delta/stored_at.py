@@ -27,7 +27,7 @@ def last_rows(  # noqa: PLR0913 - the parts of one query
 ) -> Sequence[dict[str, Any]]:
     """Return the last row of each key at or before `until`.
 
-    If several rows of a key have the same time, the row with the last position is returned. If a condition or cause
+    If several rows of a key have the last time, the row with the last position is returned. If a condition or cause
     ends and starts at the same sample, the row of the start is returned. Without `columns`, the rows have all columns.
     A column that the table does not have yet is None.
 

@@ -32,7 +32,7 @@ class TableReadError(RemedyError):
 
 
 class StoredTable:
-    """One version of a table. All queries read this version, even if the monitor writes to the table."""
+    """One version of a table. All queries read the same version, even if the monitor writes to the table."""
 
     def __init__(self, root: str, table: Table) -> None:
         """Open the newest version. Raises NoTableError and TableReadError."""
@@ -148,7 +148,7 @@ def _quote(text: str) -> str:
 
 
 def read_error(path: str, error: Exception) -> TableReadError:
-    """Return the error for a table that cannot be read. Pages show this error, so it contains no credentials."""
+    """Return the error for a table that cannot be read. Pages show the error, so the error contains no credentials."""
     shown = without_credentials(path)
     # A password can contain a line feed, so credentials are hidden first, and then only the first line is shown.
     cause = hide_credentials(str(error).replace(path, shown).replace(rust_uri(path), shown)).partition("\n")[0]

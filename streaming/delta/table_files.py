@@ -1,7 +1,7 @@
 """Finds missing and damaged files of Delta tables on a local disk.
 
 delta-rs ignores an empty log entry without an error. Then the rows of the log entry are missing. For other damage,
-delta-rs reports internal errors of Rust. So this module checks the files by four rules before delta-rs opens them:
+delta-rs reports internal errors of Rust. So the monitor checks the files by four rules before delta-rs opens them:
 
 1. A table has a log. A folder is damaged if it has files but no log entry. A folder that does not exist is not damaged.
 2. The log is read from its last checkpoint. Without a checkpoint, it is read from version 0. Each later log entry must
@@ -191,7 +191,7 @@ def _size_fault(path: Path, size_bytes: int) -> str | None:
 
 
 def _is_parquet(source: Path | pa.BufferReader, rows: int | None = None) -> bool:
-    """Return True if the file can be read completely, and if it has this number of rows.
+    """Return True if the file can be read completely and has the expected number of rows.
 
     One thread reads, and Arrow calls no Python code (see `stored_table`).
     """
@@ -209,7 +209,7 @@ def _is_parquet(source: Path | pa.BufferReader, rows: int | None = None) -> bool
 
 
 def _files_of_rows(folder: LocalFolder) -> list[tuple[str, int, int | None]]:
-    """Return the name, the size in bytes and the number of rows of each data file of the last version."""
+    """Return the name, the bytes and the number of rows of each data file of the last version."""
     if not folder.names(LOG):
         return []
     actions: Mapping[str, pa.Array] = pa.table(DeltaTable(str(folder.root)).get_add_actions(flatten=True))

@@ -1,5 +1,5 @@
 """Serves the HTTP port: protection, limits for clients, and the formats of responses.
 
-Commands use `client.py` and `monitor_api.py` to send requests to other servers. This package is allowed to import
+Commands use `client.py` and `monitor_api.py` to send requests to other servers. The package `http` may import
 `prometheus` and all layers below `prometheus`.
 """

@@ -7,9 +7,9 @@
    describes two exceptions in which other users may read the file.
 3. For an unknown name, the server checks the password against a bcrypt hash of equal cost. All requests with the same
    unknown name use the same bcrypt hash. So the response time does not show an attacker which names exist. If a name
-   and a password are correct, the server stores a digest of both in memory. Without this cache, each scrape would take
-   a tenth of a second longer. The server checks one password at a time. So an attacker who guesses passwords uses at
-   most one CPU core.
+   and a password are correct, the server stores a digest of both in memory. Without a cache of checked passwords, each
+   scrape would take a tenth of a second longer. The server checks one password at a time. So an attacker who guesses
+   passwords uses at most one CPU core.
 4. If the certificate file or the key file changes, the next connection uses the new files. If the new key does not
    match the new certificate, the server continues to use the old files.
 5. Some programs write a file in several steps, for example first the certificate and then its chain. So the server

@@ -1,8 +1,8 @@
 """Decides which requests the server answers at the same time. A place is the permission to answer one request.
 
-1. The total number of places is limited. The number of places of each client address is also limited.
+1. The total number of places is limited. The number of places of each client address is limited, too.
 2. If a place is free, the client address with the fewest places gets the place. If several addresses have the fewest
-   places, the oldest request of these addresses gets the place.
+   places, the oldest request from these addresses gets the place.
 3. If no place is free, a request can take the place of a client that reads its response slowly. The address of the slow
    client must have at least two places more than the address of the request. Among several slow clients, the request
    takes the oldest place of the address with the most places. The server closes the connection of the slow client.
@@ -32,7 +32,7 @@ C = TypeVar("C", bound=Client)
 
 
 class AnswerPlaces(Generic[C]):
-    """Manages the places of all requests. Only the thread of the event loop may use this object."""
+    """Manages the places of all requests. Only the thread of the event loop may call the methods."""
 
     def __init__(self, limit: int, limit_of_address: int) -> None:
         self._limit = limit

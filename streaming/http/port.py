@@ -5,8 +5,9 @@
    addresses, HEAD returns the headers of GET without a body. For all other methods on `/metrics`, the status is 405.
 2. The application `pages` answers requests for all other addresses. If the pages are switched off, the response is 404
    (Not Found).
-3. If users are configured, every address except `/-/healthy` and `/-/ready` requires a password. These two addresses
-   are for probes, which cannot send passwords. The responses to probes contain no data about groups.
+3. If users are configured, every address except `/-/healthy` and `/-/ready` requires a password. The addresses
+   `/-/healthy` and `/-/ready` are for probes, which cannot send passwords. The responses to probes contain no data
+   about groups.
 4. If a request fails, the monitor logs the error. The client receives only the status 500 (Internal Server Error).
 """
 

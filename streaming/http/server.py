@@ -1,18 +1,17 @@
 """Serves the HTTP port. A slow client uses only one open socket and a few KB of memory, and cannot block probes.
 
-1. One thread accepts connections, makes TLS handshakes, reads requests and sends responses. This thread never waits for
+1. One thread accepts connections, makes TLS handshakes, reads requests and sends responses. The thread never waits for
    a single client. When a request is complete, a new thread computes its response.
-2. The TLS handshake and the complete request must arrive within `HEAD_SECONDS`, even if the client sends data all the
-   time. If the client reads no data for `SILENCE_SECONDS`, the server closes the connection. The client must read the
-   complete response within `LONGEST_SECONDS`. For a large response, the client has more time, but must read at least
-   `SLOWEST_BYTES_PER_SECOND`.
+2. The TLS handshake and the complete request must arrive within `HEAD_SECONDS`. If the client reads no data for
+   `SILENCE_SECONDS`, the server closes the connection. The client must read the complete response within
+   `LONGEST_SECONDS`. For a large response, the client has more time, but must read at least `SLOWEST_BYTES_PER_SECOND`.
 3. At most `MAX_WAITING` connections can wait at the same time. A connection waits while its request is incomplete,
    while it has no place (rule 4), and after its response. The server always accepts a new connection. If too many
    connections wait, the client address with most of them loses its oldest connection.
-4. The server computes or sends at most `MAX_ANSWERS` responses at the same time. Each of these responses has a place.
-   `answer_places.py` decides which requests get a place. A client that needs more than `SLOW_SECONDS` to read its
-   response can lose its place. One address can have at most `MAX_REQUESTS` complete requests at the same time. The
-   server answers each further request of this address with the status 503 (Service Unavailable).
+4. The server computes or sends at most `MAX_ANSWERS` responses at the same time. Each of the `MAX_ANSWERS` responses
+   has a place. `answer_places.py` decides which requests get a place. A client that needs more than `SLOW_SECONDS` to
+   read its response can lose its place. One address can have at most `MAX_REQUESTS` complete requests at the same time.
+   The server answers each further request of this address with the status 503 (Service Unavailable).
 5. The limits of rule 3 include probes, but the limits of rule 4 do not. The server answers up to `MAX_PROBES` probes at
    the same time, in addition to the other requests.
 """
@@ -84,7 +83,7 @@ class _Client:
 
 
 class Server:
-    """An HTTP server. The constructor opens the port, and raises OSError if this is not possible.
+    """An HTTP server. The constructor opens the port, and raises OSError if the port cannot be opened.
 
     `serve_forever` answers requests until `shutdown` is called. `probes` contains the paths of the probes (rule 5).
     """
@@ -252,8 +251,8 @@ async def _read_head(reader: asyncio.StreamReader) -> bytes:
 async def _send(client: _Client, pieces: list[bytes]) -> None:
     """Send a response (rule 2).
 
-    When this function returns, the operating system possibly still sends bytes. Each piece is so small that even a slow
-    client can read it within SILENCE_SECONDS.
+    The operating system can still send bytes after the function returns. Each piece is so small that even a slow client
+    can read it within SILENCE_SECONDS.
     """
     writer = client.writer
     if writer is None:

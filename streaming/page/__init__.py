@@ -4,5 +4,5 @@
 
 `application`, `routes`, `clusters` and the readers of tables (`rebalances`, `timeline.reader`, `incidents.reader`,
 `api.event_reader`) have side effects or state. All other modules contain only pure functions. The value None means
-unknown, and pages show it as `?`. This package is allowed to import `state` and all layers below `state`.
+unknown, and pages show it as `?`. The package `page` may import `state` and all layers below `state`.
 """

@@ -3,14 +3,13 @@
 1. `/` lists groups. `finding.search` defines the parameters that filter and sort the groups. `?limit=` sets the maximum
    number of rows. `/groups/<id>` shows one group, and `?span=` sets the length of its timeline. `/api/v1/groups` and
    `/api/v1/groups/<id>` return groups as JSON. The modules in `routes` answer all other addresses. `?cluster=` selects
-   one of several clusters (`clusters`). If several clusters have the group, the response to a request without
-   `?cluster=` is 300 and lists these clusters. `/-/healthy` returns the status 200 while the process can answer
-   requests.
+   one of several clusters (`clusters`). If several clusters have the group and `?cluster=` is missing, the response is
+   300 with a list of clusters. `/-/healthy` returns the status 200 while the process can answer requests.
 2. The application answers only GET. The server converts HEAD to GET. For other methods, the status is 405. For unknown
    addresses, the status is 404.
 3. After a start, the monitor reads `__consumer_offsets` to its end. While the monitor is catching up, pages show only
    the progress, and the API returns the status 503.
-4. Browsers may store only the files in `assets`: the headers of all other responses forbid this. The headers also
+4. Browsers may store only the files in `assets`: the headers of all other responses forbid storage. The headers also
    forbid browsers to load or run anything that our pages do not need. The server adds further headers
    (`http/exchange.py`, rule 2).
 5. `/-/ready` returns 200 if the metric `rebalance_monitor_ready` is 1. Otherwise, it returns 503. If the monitor

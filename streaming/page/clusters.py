@@ -4,10 +4,10 @@
    is selected.
 2. If the monitor watches several clusters, `?cluster=` selects one cluster. Without `?cluster=`, the overview shows all
    clusters. The page of a group shows the cluster that has the group.
-3. If several clusters have a group with the same id, the request must select one of these clusters. While a cluster is
-   catching up, the monitor does not know all groups of the cluster. So the monitor does not search a cluster that is
-   catching up. If no other cluster has the requested group, the response is "catching up" instead of "no such group".
-   Topics and client hosts follow the same rules as groups.
+3. If several clusters have a group with the same id, the request must select a cluster. While a cluster is catching up,
+   the monitor does not know all groups of the cluster. So the monitor does not search a cluster that is catching up. If
+   no other cluster has the requested group, the response is "catching up" instead of "no such group". Topics and client
+   hosts follow the same rules as groups.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Refusal:
 
 
 def select_clusters(clusters: Sequence[ClusterView], name: str) -> Sequence[ClusterView]:
-    """Return the cluster with this name, or all clusters if the name is empty (rules 1 and 2)."""
+    """Return the cluster with the given name, or all clusters if the name is empty (rules 1 and 2)."""
     return [one for one in clusters if name in {"", one.cluster}]
 
 

@@ -1,6 +1,6 @@
 """Collects everything that the page of one group shows.
 
-1. If an open transaction blocks the group, the lag of the group is unknown, and the page lists no partitions.
+1. If an open transaction blocks the group, the lag is unknown, and the page lists no partitions.
 2. Partitions with unknown lag come first. The other partitions follow, the largest lag first. The page shows 50
    partitions at a time.
 3. If a partition has an owner but no committed offset, its lag is unknown. For a partition without a committed offset,

@@ -1,4 +1,4 @@
-"""Makes the heat map of a group: one row per member, one column per topic, partition counts in the cells.
+"""Makes the heat map of a group: rows for members, columns for topics, and partition counts as cells.
 
 1. A cell shows the target partitions: the number that the leader or coordinator assigned to the member. During a
    reconciliation (KIP-848), the cell also lists the partitions that the member must receive or release.
@@ -34,8 +34,8 @@ class Cell:
     """One member's partitions of one topic. `partitions` is their count.
 
     `numbers` contains the partition numbers as ranges. `gets` counts the partitions that the member has not received
-    yet. `gives_up` counts the partitions that the member has not released yet. Both counts are 0 if the present
-    partitions of the member are unknown.
+    yet. `gives_up` counts the partitions that the member has not released yet. If the member's present partitions are
+    unknown, `gets` and `gives_up` are 0.
     """
 
     partitions: int

@@ -1,6 +1,7 @@
 """Reads the last rebalances of a group from the tables and describes them in sentences.
 
-1. The state of the group contains the dates of the last rebalances. The reader reads only table files of these dates.
+1. The state of the group contains the dates of the last rebalances. The reader reads only table files of the stored
+   dates.
 2. The reader caches the result for `CACHE_SECONDS`. The monitor updates its state before it writes its tables. So the
    row of a new rebalance can be missing for a short time. The commit gap of a rebalance becomes known when the gap
    ends.
@@ -65,7 +66,7 @@ class RebalanceReader:
         return stored_rows(self.root, table, dates, group_id=group_id, cluster=self._cluster)
 
     def _gaps(self, dates: Collection[date], group_id: str) -> Sequence[Row]:
-        """Return the rows of `commit_gaps`, or no rows if an old version of the monitor did not create this table."""
+        """Return the rows of `commit_gaps`, or no rows if the table does not exist."""
         try:
             return self._rows(COMMIT_GAPS, dates, group_id)
         except NoTableError:

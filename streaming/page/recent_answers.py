@@ -31,7 +31,9 @@ class RecentAnswers(Generic[Key, Answer]):
         return self._valid(key, self._monotonic_seconds())
 
     def get(self, key: Key, valid_seconds: float, read: Callable[[], Answer]) -> Answer:
-        """Return the stored answer if it is younger than `valid_seconds`. Otherwise, read the answer and store it.
+        """Return the stored answer if it is younger than `valid_seconds`.
+
+        If there is no valid stored answer, read the answer and store it.
 
         >>> answers = RecentAnswers[str, int](lambda: 0.0)
         >>> answers.get("orders", 10.0, lambda: 1), answers.get("orders", 10.0, lambda: 2)

@@ -40,7 +40,10 @@ def page(template: str, **values: Any) -> bytes:  # noqa: ANN401 - templates acc
 
 
 def _make_printable(value: object) -> object:
-    """Convert None to `?`, and text to printable text. Jinja calls this function before it escapes a value."""
+    """Convert None to `?`, and text to printable text.
+
+    Jinja calls the function for each value, before it escapes the value.
+    """
     if value is None:
         return UNKNOWN
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value

@@ -90,7 +90,7 @@ class WatchedCluster:
         )
 
     def records_read(self) -> int:
-        """Return the number of records of all kinds that the monitor read with this checkpoint."""
+        """Return the number of all records that the monitor read with this checkpoint."""
         return sum(
             sum(partition_state.records_read.values()) for partition_state in self.view.partition_states.values()
         )

@@ -7,7 +7,7 @@
    without a change. Stored results contain no `sizes` and no produce rates. For a group with one member more or fewer,
    the user can run `rebalance-monitor what-if`.
 3. The page does not run users' own strategies, because their code must run in a separate process. The page shows the
-   stored results or failures of these strategies below the built-in strategies.
+   stored results of users' strategies below the built-in strategies.
 4. The page shows a stored result only for the same generation, number of members and number of partitions.
 """
 

@@ -1,6 +1,6 @@
 """Decides which moments the tables cover.
 
-1. The tables do not cover a moment before the first row of the cluster, because they contain no groups of that time.
+1. The tables do not cover a moment before the first row of the cluster.
 2. The tables do not cover a moment in the future.
 3. The tables cover a moment after the last row. While the monitor runs, each change of members and verdicts has a row.
    But while the monitor does not run, changes have no rows. So each output shows the time of the last row. Values from
@@ -15,13 +15,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """The times of the first and the last row of a cluster. Both are None if the tables have no row."""
+    """The times of the first and the last row of a cluster. Both times are None if the tables have no row."""
 
     first_ms: int | None = None
     last_ms: int | None = None
 
     def refusal(self, moments_ms: Sequence[int], now_ms: int) -> str | None:
-        """Return the reason why the tables do not cover these moments (rules 1 and 2).
+        """Return the reason why the tables do not cover the requested moments (rules 1 and 2).
 
         Return None if they cover all moments. Without moments, the only possible reason is that the tables have no row.
 

@@ -7,10 +7,10 @@
    state Dead or Gone.
 3. The maintenance deletes old rows, even the last row of a group. So if a group has no row, nothing is known about the
    group.
-4. The verdict and the distribution of partitions in a report belong to the generation of the report. If this generation
-   has no verdict, the verdict is unknown. A classic group with the source admin-api has no generation id. For such a
-   group, the verdict and the distribution belong to the same record as the report.
-5. No row contains a name with a lone surrogate, so the reader does not search for such a name.
+4. The verdict and the distribution of partitions in a report belong to the generation of the report. If the generation
+   of the report has no verdict, the verdict is unknown. A classic group with the source admin-api has no generation id.
+   For a classic group from admin-api, the verdict and the distribution belong to the record of the report.
+5. No row contains a name with a lone surrogate, so the reader does not search for one.
 6. Conditions, causes of lag and incidents are unknown at a moment without measurements (`silence.py`). For example, a
    condition possibly ended while the monitor did not run.
 """
@@ -165,7 +165,7 @@ class PastReader:
         return Measurement(None if last is None else timestamp_ms(last), is_recent)
 
     def _findings(self, group_id: str, at_ms: int) -> Findings:
-        """Return the conditions, the cause of lag and the incident that are active in the last rows of a group."""
+        """Return the active conditions, the active cause of lag and the open incident in the last rows of a group."""
         until = utc(at_ms)
         conditions = self._active(GROUP_CONDITIONS, ("group_id", "condition"), until, group_id)
         causes = self._active(LAG_CAUSES, _GROUP, until, group_id)

@@ -79,7 +79,7 @@ class PastGroup:
     """One group at a past moment. `rebalances` contains rows of the table `rebalances`, the newest first.
 
     `findings` contains the findings at the moment if the last measurement before the moment is recent. `last_findings`
-    contains the findings at the last measurement if this measurement is too old.
+    contains the findings at the last measurement if the last measurement is too old.
     """
 
     report: GroupReport

@@ -2,7 +2,7 @@
 
 1. Each row of `group_lag` proves that the monitor measured the cluster at the time of the row. The monitor writes a row
    only if a value changed. So after a long period without rows, the monitor did not run, or no offset of the cluster
-   changed. The tables do not show which of these two reasons is true.
+   changed. The tables do not show why a period has no rows.
 2. The longest allowed period without a row is three times the median interval of measurements (at least
    `MIN_SILENCE_MS`).
 3. Lag, status, conditions, causes of lag and incidents come from measurements. At a moment without measurements, values

@@ -1,4 +1,4 @@
-"""Counts the selected series of each group. `series_limit` needs these numbers before the lines are written."""
+"""Counts the selected series of each group. `series_limit` needs the numbers before the lines are written."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Lines(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SampleLines:
-    """Lines about groups. Each scrape creates these lines again. The first label of a sample is the group id."""
+    """Lines about groups. Each scrape creates the lines again. The first label of a sample is the group id."""
 
     families: Sequence[tuple[Signal, Sequence[Sample]]]
     writers: Mapping[str, Writer]

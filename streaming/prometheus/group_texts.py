@@ -66,7 +66,7 @@ class _CachedText(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GroupLines:
-    """The lines of several groups for the metrics `names`. All these metrics have the same granularity."""
+    """The lines of several groups for the metrics `names`. All metrics in `names` have the same granularity."""
 
     granularity: Granularity
     names: tuple[str, ...]

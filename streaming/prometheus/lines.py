@@ -4,8 +4,8 @@
    (`exposition`).
 2. Labels are sorted by name, and their values are escaped. UTF-8 cannot encode a lone surrogate, so `?` replaces a lone
    surrogate. The rest of the scrape remains valid.
-3. Some labels (for example, the cluster) have the same value in all samples of a writer. The writer formats such a
-   label only once.
+3. Some labels (for example, the cluster) have the same value in all samples of a writer. The writer formats each label
+   with a constant value only once.
 4. If there are many samples, their values are in columns, and Arrow combines the columns into lines. A null value has
    no line.
 """

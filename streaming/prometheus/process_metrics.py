@@ -1,7 +1,7 @@
 """Writes the standard metrics of prometheus-client: `process_*`, `python_info` and `python_gc_*`.
 
-These metrics describe the Python process that answers the scrape. They have no label for the cluster, and occur once in
-a response. `rebalance_monitor_resident_memory_bytes` also includes the processes of Spark.
+The metrics describe the Python process that answers the scrape. The standard metrics have no label for the cluster, and
+occur once in a response. `rebalance_monitor_resident_memory_bytes` also includes the processes of Spark.
 """
 
 from __future__ import annotations

@@ -1,24 +1,24 @@
 """Limits the number of series on `/metrics`. The limit drops the details of the worst groups last.
 
-1. The granularities, from coarse to fine, are: cluster, group, topic, partition, member. For each group, the limit
-   drops either all or no series of a granularity. So a sum over the series of one granularity of a group is always
-   complete. The finest shown granularity of a group is the finest granularity that the limit does not drop.
+1. The granularities, from coarse to fine, are: cluster, group, topic, partition, member. For each group and
+   granularity, the limit drops all series or no series. So a sum over the series of one granularity of a group is
+   always complete. The finest shown granularity of a group is the finest granularity that the limit does not drop.
 2. If there are more than `max_series` series, the limit first drops the finest granularity, group by group. The limit
    starts with the group that has the least trouble, and ends with the worst group. Then the limit drops the next
    coarser granularities in the same order, the granularity `group` last. So a group's series of one granularity exist
    only if its series of all coarser granularities exist.
 3. Topic series without a group rank like the group with the least trouble.
-4. The limit never drops the series that describe the monitor itself, but they count towards `max_series`. The limit
-   also never drops the standard metrics of the process (`process_metrics`). These series (about 15) do not count
-   towards `max_series`.
-5. Series that the settings do not select (`metric_selection`) do not count as dropped.
+4. The limit never drops the series that describe the monitor itself. The number of these series is part of
+   `max_series`. The limit also never drops the standard metrics of the process (`process_metrics`). The standard
+   metrics (about 15 series) are not part of `max_series`.
+5. Series that the settings do not select (`metric_selection`) are not dropped series.
 6. Several clusters in one response share `max_series`. If a cluster needs less than its share, the other clusters use
    the rest.
 7. After dropped series (`LimitEdge`), the next scrape shows more series only up to 99 percent of `max_series`. Without
-   this reserve, small changes could show and hide the same group again and again.
+   the reserve of one percent, small changes could show and hide a group again and again.
 
-`state.ranking` decides which groups are the worst. The result depends only on the number of series, the
-order of the groups, the settings and the previous result.
+`state.ranking` decides which groups are the worst. The result depends only on the numbers of series, the order of
+groups, the settings and the previous result.
 """
 
 from __future__ import annotations

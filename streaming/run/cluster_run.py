@@ -131,7 +131,7 @@ class ClusterRun:
     def _store(self, lag_watch: LagWatch, progress_file: ProgressFile) -> None:
         """Store the samples and the progress of the tables in files.
 
-        If a write fails, the failure is only logged. An exception would hide the error that ended this run.
+        If a write fails, the failure is only logged. An exception would hide the error that ended the run.
         """
         try:
             lag_watch.store()

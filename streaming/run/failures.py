@@ -1,11 +1,11 @@
 """Log the failures of repeated tasks, without repetition of the same reason.
 
-1. If a repeated task fails several times in a row with the same reason, the reason is logged only once. If the task
-   fails again after a success, the reason is logged again.
+1. If a repeated task fails several times for the same reason, the reason is logged only once. If the task fails again
+   after a success, the reason is logged again.
 2. An expected failure (disk, tables, brokers) is logged as one line. An unexpected failure is logged with its stack
    trace.
-3. After Spark has ended, every task fails. These failures are not logged, because the end of Spark is logged
-   separately.
+3. After Spark has ended, every task fails. Failures after the end of Spark are not logged, because the end of Spark is
+   logged separately.
 4. While brokers do not answer, the log has one warning, even if the reasons differ. One more line says that the brokers
    answer again.
 """

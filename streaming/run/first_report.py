@@ -2,7 +2,7 @@
 
 1. The report is logged once for each cluster, even if the watch of the cluster is started again.
 2. The report uses the first sample after the start of the watch, not a sample of an earlier watch.
-3. A separate thread requests the monitor's rights, so these requests do not delay the samples.
+3. A separate thread requests the monitor's rights, so the requests do not delay the samples.
 """
 
 from __future__ import annotations

@@ -28,7 +28,10 @@ _log = logging.getLogger(__name__)
 
 
 def report_rewound(cluster: str, monitor_state: MonitorState, rewound: Collection[int]) -> None:
-    """Store rewound partitions. Log an error about new rewound partitions. The cluster stays not ready in this run."""
+    """Store rewound partitions. Log an error about new rewound partitions.
+
+    The cluster stays not ready until the run ends.
+    """
     if new := monitor_state.put_rewound(rewound):
         _log.error(
             "%s: partition %s of %s ends before the offset that the monitor has already read. The partition was"
@@ -46,7 +49,7 @@ def _remedy(cluster: str) -> str:
 
 
 class TopicIdentity:
-    """The id of the topic from which the query has read. Only the sampler's thread uses this object."""
+    """The id of the topic from which the query has read. Only the sampler's thread calls the methods."""
 
     def __init__(self, cluster: str, monitor_state: MonitorState, files: Files) -> None:
         self._cluster = cluster
@@ -102,7 +105,7 @@ def _stored_id(cluster: str, files: Files) -> str | None:
 class LostRecords:
     """Reports records that were deleted before the monitor read them. Each loss is reported once.
 
-    Only the sampler's thread uses this object.
+    Only the sampler's thread calls the methods.
     """
 
     def __init__(self, cluster: str) -> None:
@@ -130,7 +133,7 @@ class LostRecords:
 class LogWatch:
     """At each sample, reports if `__consumer_offsets` was created again or truncated, or lost unread records.
 
-    Only the sampler's thread uses this object.
+    Only the sampler's thread calls the methods.
     """
 
     def __init__(self, cluster: str, monitor_state: MonitorState, files: Files) -> None:
@@ -152,7 +155,7 @@ class LogWatch:
 class ForeignRecords:
     """Reports *foreign* records: records that are not in the `__consumer_offsets` partition of their group.
 
-    Only the query's thread uses this object.
+    Only the query's thread calls the methods.
     """
 
     def __init__(self, cluster: str) -> None:

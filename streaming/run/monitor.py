@@ -5,8 +5,8 @@
 2. If the monitor watches several clusters, a failed watch only makes its cluster not ready. The error is logged once.
    The monitor tries again after increasingly long pauses (`retry_state`). The other clusters are not affected. The
    failed cluster keeps its totals and its checkpoint.
-3. The port, the tables and Spark are shared resources. If one of these resources fails, the monitor ends, even if it
-   watches several clusters.
+3. The port, the tables and Spark are shared resources. If a shared resource fails, the monitor ends, even if it watches
+   several clusters.
 4. The watches of all clusters get the stop signal at the same time. Spark is stopped after all watches have ended.
 """
 

@@ -1,7 +1,7 @@
 """Poll the group coordinators, and send the changes to the query (`source.kind = "admin-api"`).
 
-In this mode, the monitor does not read `__consumer_offsets`. Each poll is compared with the state of the query, never
-with the previous poll. So a poll starts only after the query has read everything that the poller sent before. The
+In the polling mode, the monitor does not read `__consumer_offsets`. Each poll is compared with the state of the query,
+never with the previous poll. So a poll starts only after the query has read everything that the poller sent before. The
 poller needs no stored state after a restart. The first poll waits until the query has read the files of an earlier run.
 """
 
@@ -36,8 +36,7 @@ _log = logging.getLogger(__name__)
 class Poller:
     """Polls the group coordinators in a loop.
 
-    The first complete poll always sends a row, because the cluster becomes ready only after the query has read this
-    row.
+    The first complete poll always sends a row: after this row, the cluster can become ready.
     """
 
     def __init__(  # noqa: PLR0913 - everything that a poll uses, as keywords

@@ -1,4 +1,4 @@
-"""Load users' own strategies at the start of the monitor. If a strategy cannot be loaded, the start fails."""
+"""Load the strategies of users at the start of the monitor. If a strategy cannot be loaded, the start fails."""
 
 from __future__ import annotations
 

@@ -89,8 +89,8 @@ class ClusterWatch:
     def _offsets_topic_partitions(self, brokers: Brokers, stop: threading.Event) -> list[int]:
         """Return the partitions of `__consumer_offsets`, or an empty list if `stop` is set.
 
-        A new cluster has no `__consumer_offsets` until the first commit. The monitor waits for this topic and is not
-        ready until the topic exists.
+        A new cluster has no `__consumer_offsets` until the first commit. The monitor waits until the topic exists, and
+        is not ready before that.
         """
         is_reported = False
         while not stop.is_set():

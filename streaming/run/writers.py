@@ -1,17 +1,18 @@
 """Ensure that only one monitor writes the rows of a cluster into the tables.
 
 A second monitor is detected at its start, or at a later renewal. Two monitors with different checkpoints would write
-every row of a cluster twice. Delta cannot prevent this, because it identifies a batch by its checkpoint and its number.
+every row of a cluster twice. Delta cannot prevent duplicate rows of two checkpoints, because a batch id belongs to one
+checkpoint.
 
 1. A monitor stores a record in the folder `_writers/` inside the folder of the tables. There is one record file for
    each combination of cluster and checkpoint. The monitor renews its record every `RENEW_SECONDS`. When the monitor
    stops, it removes the record. A checkpoint that `rebuild` creates has the same path and the same record file as the
    old checkpoint.
-2. At the start, and at each renewal, a monitor reads the records of other writers of the same cluster. A writer on this
-   machine is alive if a process exists with the id and the start time in its record. A writer on a different machine is
-   alive if it renews its record during the check. The check does not depend on clocks: the start time of a process is
-   counted in clock ticks since boot. A starting monitor watches the records for at most `WATCH_SECONDS`, so a crashed
-   writer does not block it for long.
+2. At the start, and at each renewal, a monitor reads the records of other writers of its cluster. A writer on this
+   machine is alive if a process with the recorded id and start time exists. A writer on a different machine is alive if
+   it renews its record during the check. The check does not depend on clocks: the start time of a process is a number
+   of clock ticks. A starting monitor watches the records for at most `WATCH_SECONDS`. So a crashed writer blocks the
+   start only briefly.
 3. If two writers are alive, one of them stops (`gives_way`). If one writer is starting and the other already writes,
    the starting writer stops. In all other situations, the writer that started later stops.
 4. Every user who can read the tables can also read the records, and other monitors print the records. So a record does
@@ -19,11 +20,11 @@ every row of a cluster twice. Delta cannot prevent this, because it identifies a
 5. If a record cannot be read or written, the monitor continues. The monitor logs the failure once. Without the record,
    a second writer is not detected.
 6. A writer on a different machine can pause for more than `WATCH_SECONDS`, for example because its machine was
-   suspended. Then a new writer treats the paused writer as crashed, removes its record and writes rows. So before each
-   append, a monitor reads its own record. If the record is missing or belongs to a different run, the monitor stops
-   without the append. Two cases remain. If a monitor pauses between this check and the end of the append, the rows of
-   this append are written twice. If a monitor pauses in a renewal before it writes the record, it writes the record
-   after the pause. Then both monitors write until one of them stops (rule 3).
+   suspended. Then a new writer treats the paused writer as crashed, and removes its record. So before each append, a
+   monitor reads the record that it wrote. If the record is missing or belongs to a different run, the monitor stops without the
+   append. Two cases remain. If a monitor pauses between the check and the end of the append, the rows are written
+   twice. If a monitor pauses in a renewal before it writes the record, it writes the record after the pause. After such
+   a pause, both monitors write until one monitor stops (rule 3).
 """
 
 from __future__ import annotations
@@ -165,7 +166,7 @@ class WriterClaim:
                 self._report(error)
 
     def check(self) -> None:
-        """Raise SecondWriterError if this writer must stop. Call this method before each append (rule 6)."""
+        """Raise SecondWriterError if this writer must stop. Call the method before each append (rule 6)."""
         with self._record_lock:
             if self.refusal is None:
                 try:
@@ -238,7 +239,7 @@ class WriterClaim:
         return other.renewals != before
 
     def _is_here(self, other: Writer) -> bool:
-        """Return True if the other writer is on this machine, where this process can see the process of the writer."""
+        """Return True if the other writer is on this machine, and its process is visible."""
         is_known = bool(other.machine) and other.process_start_ticks is not None
         return is_known and other.machine == self._mine.machine
 
@@ -319,5 +320,5 @@ def _name(cluster: str, checkpoint: str) -> str:
 
 
 def digest(text: str) -> str:
-    """Return a part of a file name for a cluster name or a checkpoint path, which can contain any character."""
+    """Return a part of a file name for any cluster name or checkpoint path."""
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]

@@ -144,6 +144,6 @@ def _jaas_line(mechanism: str, security: SecuritySettings, secrets: Secrets) -> 
 
 
 def _quote_for_jaas(value: str) -> str:
-    """Quote a value for the JAAS line. Java's StreamTokenizer parses this line."""
+    """Quote a value for the JAAS line. Java's StreamTokenizer parses the JAAS line."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
     return f'"{escaped}"'

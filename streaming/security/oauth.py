@@ -1,6 +1,6 @@
 """Request OAUTHBEARER tokens for kafka-python with client credentials, as Kafka's Java client does (KIP-768).
 
-1. The first connection requests a token. Further connections use the same token until 80 % of its lifetime has passed.
+1. The first connection requests a token. Further connections use the token until 80 % of its lifetime has passed.
 2. If the endpoint returns no lifetime, each connection requests a new token.
 3. Redirects are not followed, so the secret goes only to the configured endpoint.
 4. An error text is one line with the endpoint, without the secret and without the response body.
@@ -42,7 +42,7 @@ class _RejectRedirects(urllib.request.HTTPRedirectHandler):
 
 
 class ClientCredentialsTokens(AbstractTokenProvider):  # type: ignore[misc]
-    """Provides the current token for all connections. Several threads can use this object at the same time."""
+    """Provides the current token for all connections. Several threads can call the methods at the same time."""
 
     def __init__(self, security: SecuritySettings, secrets: Secrets, now_seconds: Callable[[], float]) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
-"""Create the file with the secrets for Kafka's Java client. Only the user that runs the monitor can read this file.
+"""Create the file with the secrets for Kafka's Java client. Only the user that runs the monitor can read the file.
 
-The file exists while the monitor runs. It is in a private folder inside the temporary folder TMPDIR (see
-`private_folder`). Executors on other machines must find the file at the same path. Each cluster has its own file.
+The file exists while the monitor runs. The file is in a private folder inside the temporary folder TMPDIR (see
+`private_folder`). Executors on other machines must find the file at the same path. Each cluster has a separate file.
 """
 
 from __future__ import annotations

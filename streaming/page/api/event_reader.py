@@ -1,7 +1,7 @@
 """Reads the events of a request from the tables (`events`).
 
-A request reads at most `MAX_COMMITS` commits and `MAX_ROWS` rows of each table. Rows of clusters that the request does
-not select also count towards these limits. If more rows exist, `has_more` is true. The client requests the remaining
+A request reads at most `MAX_COMMITS` commits and `MAX_ROWS` rows of each table. The limits also include rows of
+clusters that the request does not select. If more rows exist, `has_more` is true. The client requests the remaining
 rows with the next cursor.
 """
 

@@ -1,7 +1,7 @@
 """The events of groups, and the cursor with which a client reads each event exactly once.
 
-EVENT_TYPES contains the types of events and their tables. Each row of these tables is one event, except repeated rows
-(`is_repeated`). Rules:
+EVENT_TYPES contains the types of events and their tables. Each row of a table in EVENT_TYPES is one event, except
+repeated rows (`is_repeated`). Rules:
 
 1. The parameter `since` of a request is a cursor, a time, or empty. The *stored* events are the events that the tables
    contain at the first request. If `since` is a time, the first responses contain the stored events since this time. If
@@ -14,7 +14,7 @@ EVENT_TYPES contains the types of events and their tables. Each row of these tab
 3. Rule 2 determines the next event of each type. The response continues with the earliest event among the next events
    of all types. So the limit of a response does not change the order of events.
 4. A cursor contains one position for each table. If a later version of the monitor adds a table, older cursors contain
-   no position for this table. A client with an older cursor also receives the stored events of the new table.
+   no position for the new table. A client with an older cursor also receives the stored events of the new table.
 5. A cursor becomes invalid if the client did not poll for hours, or if a table was created again. The response then has
    the status 410, and the client must start again with a time. The client can recognise events that it already has,
    because the `id` of an event stays the same.

@@ -111,7 +111,7 @@ def _generation(generation: Membership) -> Mapping[str, Any]:
 
 
 def _last_findings(past: PastGroup) -> Mapping[str, Any] | None:
-    """Return the findings of the last measurement if this measurement is not recent. Otherwise, return None."""
+    """Return the findings of the last measurement, or None if the last measurement is recent."""
     if past.last_findings is None:
         return None
     return {

@@ -1,4 +1,4 @@
-"""Collects what the page of a client host shows: the members of all groups on this host, and their partitions.
+"""Collects the values on the page of a client host: the members on the host, and their partitions.
 
 1. The client host of a member comes from the last record of its group.
 2. The lag of a member is the sum of the lags of its partitions at the last sample. The sum is unknown if the lag of one
@@ -48,7 +48,7 @@ class HostDetail:
 
 
 def host_detail(watched: WatchedCluster, host: str) -> HostDetail | None:
-    """Return the details of a host. Return None if no member of a group is on this host."""
+    """Return the details of a host. Return None if no member of a group is on the host."""
     reports = sorted((one for one in watched.reports.values() if host in one.members.hosts), key=lambda one: one.place)
     members = tuple(_members(watched, reports, host))
     if not members:

@@ -44,7 +44,7 @@ class IncidentEntry:
 
     @property
     def is_open(self) -> bool | None:
-        """True if the incident is open, False if the incident has ended, None if this is unknown."""
+        """True if the incident is open, False if it has ended, None if the state is unknown."""
         return self.incident.is_open if self.is_current else None
 
 

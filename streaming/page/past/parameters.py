@@ -4,7 +4,7 @@
    together and without `at`.
 2. The pages and documents of topics, hosts, incidents and events always show the present. For an address of the
    present, the monitor refuses a request with `at`, `from` or `to`.
-3. An empty parameter counts as missing. Other addresses (style sheet, probes) ignore the parameters.
+3. An empty parameter is treated as a missing parameter. Other addresses (style sheet, probes) ignore the parameters.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def group_prefix(path: str) -> str | None:
 
 
 def is_answerable(path: str) -> bool:
-    """Return False if a request for this path ignores the parameters `at`, `from` and `to` (rule 3).
+    """Return False if a request for the path ignores the parameters `at`, `from` and `to` (rule 3).
 
     >>> [is_answerable(path) for path in ("/", "/groups/a", "/topics/a", "/incidents/0a", "/style.css")]
     [True, True, True, True, False]
@@ -35,7 +35,7 @@ def is_answerable(path: str) -> bool:
 
 
 def refusal(path: str, given: Collection[str]) -> str | None:
-    """Return the reason why these parameters are not allowed for this path. Return None if they are allowed.
+    """Return the reason why `at`, `from` or `to` is not allowed for a path, or None.
 
     >>> refusal("/groups/a", [FROM]), refusal("/groups/a", [FROM, TO])
     ('a comparison needs both `from` and `to`', None)

@@ -102,8 +102,8 @@ def last_findings(past: PastGroup) -> Sequence[str]:
 class PastMember:
     """One member at a moment. `topics` lists the partitions: each topic with its partition numbers as ranges.
 
-    None means unknown. `partitions` counts the partitions that the leader or the coordinator assigned to the member
-    (its target). `expected` counts the partitions that the group's strategy assigns to the member.
+    None means unknown. `partitions` counts the partitions that the leader or the coordinator assigned to the member.
+    `expected` counts the partitions that the group's strategy assigns to the member.
     """
 
     member: GroupMember

@@ -37,7 +37,7 @@ class Site:
     links: LinkSettings
 
     def select_clusters(self, query: str) -> Sequence[ClusterView]:
-        """Return the clusters that `?cluster=` selects. Without this parameter, return all clusters."""
+        """Return the clusters that `?cluster=` selects. Without `?cluster=`, return all clusters."""
         return select_clusters(self.clusters, argument(query, "cluster"))
 
     def page(self, template: str, clusters: Sequence[WatchedCluster], status: str = OK, **values: Any) -> Answer:  # noqa: ANN401 - templates accept all types

@@ -2,10 +2,10 @@
 
 1. A request about the past has at least one of the parameters `at`, `from` and `to`. The paths are the same as for the
    present.
-2. The status is 400 if the monitor cannot parse a parameter, or if the parameter is not allowed for this address
-   (`past.parameters`). The status is also 400 if the request filters or sorts the list by a name in `WITHOUT_PAST`. The
-   status is 404 if the tables do not cover the moment or do not contain the group. The status is 503 if a table cannot
-   be read. Each response shows the first and the last moment that the tables cover.
+2. The status is 400 if a parameter is invalid, or not allowed for the address (`past.parameters`). The status is also
+   400 if the request filters or sorts the list by a name in `WITHOUT_PAST`. The status is 404 if the tables do not
+   cover the moment or do not contain the group. The status is 503 if a table cannot be read. Each response shows the
+   first and the last moment that the tables cover.
 3. A response about the past needs only the tables. So the monitor also answers requests about the past while it is
    catching up.
 4. Only one request at a time reads the tables, because a list of all groups reads much data. `MAX_WAITING_READS` more

@@ -2,6 +2,6 @@
 
     tables ──► reader ──► history (values), lag_line, member_rows ──► picture (shapes) ──► templates/timeline.html
 
-Only `reader` reads tables and has state. All other modules contain pure functions. This package is allowed to import
-what `streaming.page` is allowed to import.
+Only `reader` reads tables and has state. All other modules contain pure functions. The package may import everything
+that `streaming.page` may import.
 """

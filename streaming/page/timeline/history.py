@@ -2,16 +2,16 @@
 
 1. **Rebalances.** The window has `COLUMNS` columns. All rows of `rebalances` in one column share one mark. A mark
    counts rebalances and other changes (for example `became_empty`) separately. An upgrade or a downgrade of the
-   protocol also writes a tombstone. The mark does not count this tombstone.
+   protocol also writes a tombstone. The mark does not count the tombstone of an upgrade or a downgrade.
 2. **Commit gaps.** A gap starts at `last_commit_time`. If no commit followed the rebalance, the picture shows only the
    part of the gap before the rebalance. `Gaps.unknown` counts all other gaps with an unknown start or duration, which
    the picture does not show. If two gaps overlap, touch or share a column, the picture shows one span.
 3. **Conditions.** A row about the end of a condition also contains the start time. A condition in the report of the
    group lasts until the end of the window. For any other condition without a row about its end, the end is unknown. If
    the end of a condition is unknown, its bar ends at the last measurement (rule 4).
-4. **Proof of measurements.** Each row of `group_lag` proves that the monitor measured the cluster at this time.
-   `streaming/past/silence.py` computes the longest allowed period without a row. The picture marks a longer period as a
-   time without measurements. Rebalances, members and commit gaps are complete (`silence.py`, rule 3).
+4. **Proof of measurements.** Each row of `group_lag` proves that the monitor measured the cluster at the time of the
+   row. `streaming/past/silence.py` computes the longest allowed period without a row. The picture marks a longer period
+   as a time without measurements. Rebalances, members and commit gaps are complete (`silence.py`, rule 3).
 """
 
 from __future__ import annotations

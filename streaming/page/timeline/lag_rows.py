@@ -27,9 +27,9 @@ class LagPartitions(NamedTuple):
 
     `with_rows` contains the partitions with a row in the window, and `last_ms` contains the times of their last rows.
     `earlier` and `earlier_ages` come from the last row of each partition in the look-back. `earlier` contains the lag.
-    `earlier_ages` contains the time of the row and the age in seconds of the oldest record that the group has not
-    committed. The age is NaN if the partition has no lag, or if the age is unknown. `ended_before` contains the
-    partitions whose last row in the look-back is an end row. These partitions are not in `earlier`.
+    `earlier_ages` contains the time of the row and the age of the oldest uncommitted record in seconds. The age is NaN
+    if the partition has no lag, or if the age is unknown. `ended_before` contains the partitions whose last row in the
+    look-back is an end row. `earlier` does not contain the partitions in `ended_before`.
     """
 
     with_rows: Sequence[TopicPartition]

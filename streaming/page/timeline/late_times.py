@@ -1,7 +1,7 @@
-"""Finds the periods in which the lag of a group was above its limit `max_lag_seconds`, from the rows of `group_lag`.
+"""Finds the periods in which the lag of a group was above its limit, from rows of `group_lag`.
 
 1. Each row contains the age of the oldest record of a partition that the group has not committed. While the partition
-   has a lag, this age grows by one second per second until the next row. So each row also shows at which time the lag
+   has a lag, the age of its oldest record grows by one second per second. So each row also shows at which time the lag
    exceeds the limit. The period above the limit ends at the next row of the partition.
 2. The lag of the group is above the limit while at least one partition is above the limit.
 3. A partition that is not in the report of the group has a lag only until its last row.

@@ -45,7 +45,10 @@ def member_rows(generations: Sequence[Generation], window: Window) -> MemberRows
 
 
 def _grouping(generations: Sequence[Generation]) -> tuple[Callable[[Holding], str], bool]:
-    """Return a function from members to row names (rules 1 to 3), and True if each row shows one member."""
+    """Return a function that maps members to row names (rules 1 to 3).
+
+    Also return True if each row shows one member.
+    """
     ambiguous = _ambiguous_names(generations)
 
     def by_member(one: Holding) -> str:

@@ -3,14 +3,14 @@
 1. Each table file contains rows of one date. The reader reads only the files of the window and of the look-back. For
    the members, the reader also reads the files of the newest rebalance before the window. If the group has no record in
    the window, the members did not change. Then the reader reads no files for the members.
-2. The timeline shows no lag if `group_lag` has more than `MAX_LAG_ROWS` rows of all groups in the window and the
-   look-back. With more rows, each reload of the page would need several seconds of processor time.
+2. The timeline shows no lag if the window and the look-back have more than `MAX_LAG_ROWS` rows of all groups in
+   `group_lag`. With more rows, each reload of the page would need several seconds of processor time.
 3. The reader reads `group_lag` in pieces, because the rows of one large group need several GB of memory. To limit the
    memory, at most `MAX_READS` requests read timelines of a cluster at the same time. `MAX_WAITING_READS` more requests
    wait. If more requests arrive, their pages show an error instead of the timeline.
 4. The reader caches a timeline of one hour for 10 s, and a longer timeline for at most `MAX_CACHE_SECONDS`.
 5. If a table cannot be read, a part of the timeline is missing, and the timeline contains the reason. A query for a
-   group id with a lone surrogate also fails, because no table can contain such an id.
+   group id with a lone surrogate also fails, because no table contains lone surrogates.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Makes the timeline section of a page: a wide picture, a narrow picture, and a table with the same facts."""
+"""Makes the timeline section of a page: two pictures (wide and narrow), and a table with the same facts."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ COLUMNS: Final = 72
 
 
 def span_of(argument: str) -> str:
-    """Return the argument if it is a valid span. Otherwise, return the default span.
+    """Return the argument if it is a valid span, or else the default span.
 
     >>> span_of("7d"), span_of("9y"), span_of("")
     ('7d', '1h', '1h')
@@ -53,7 +53,10 @@ class Window:
         return self.from_ms <= at_ms <= self.to_ms
 
     def clip(self, at_ms: int) -> int:
-        """Return the time if it is in the window. Otherwise, return the nearest end of the window."""
+        """Return the time if it is in the window.
+
+        If the time is outside the window, return the nearest end of the window.
+        """
         return min(max(at_ms, self.from_ms), self.to_ms)
 
     def extend(self, earlier_ms: int) -> Window:

@@ -1,4 +1,4 @@
-"""Makes the texts of a timeline: the summary, the titles of the shapes, and the texts of the table of facts."""
+"""Makes the texts of a timeline, for example the summary and the titles of the shapes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def words(name: str) -> str:
 
 
 def before_text(window: Window) -> str:
-    """Return a text about the end of the window if this end is in the past. The result is empty if the window ends now.
+    """Return a text about the end of a window in the past. The result is empty if the window ends now.
 
     >>> before_text(Window(0, 3_600_000, ends_now=False)), before_text(Window(0, 3_600_000))
     (' before 1970-01-01 01:00:00 UTC', '')
@@ -155,7 +155,7 @@ def times(span: Span, window: Window) -> str:
 
 
 def condition_text(span: Span, window: Window) -> str:
-    """Return the text in the bar of a condition: its duration, or its start if the condition is still active."""
+    """Return the text in the bar of a condition: its duration, or its start if it is still active."""
     if span.count > 1:
         return f"{span.count} times"
     if span.to_ms == window.to_ms and span.from_ms > window.from_ms and span.is_end_known:

@@ -1,4 +1,4 @@
 """Creates the samples of each metric family, with one module per subject.
 
-This package is allowed to import all modules of `prometheus` except `metrics`.
+The package `families` may import all modules of `prometheus` except `metrics`.
 """

@@ -1,6 +1,6 @@
 """Creates the metrics of the monitor itself, of the brokers' list of groups, and of conditions.
 
-These metrics have few series, so they are created again for each scrape.
+The metrics have few series, so each scrape creates them again.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def health_families(
 ) -> Iterator[FamilySamples]:
     """Yield the metrics of the monitor itself, which `/metrics` contains even while the cluster is not ready.
 
-    If the last sample is not fresh, the metrics from this sample are missing. `memory_bytes` is the memory of the
+    If the last sample is not fresh, the metrics from the last sample are missing. `memory_bytes` is the memory of the
     monitor for all clusters together.
     """
     health = view.health
@@ -73,7 +73,7 @@ def health_families(
 def cluster_families(view: MonitorView) -> Iterator[FamilySamples]:
     """Yield the number of brokers.
 
-    Also yield the time of the last list of groups, and the number of brokers without a part in the list.
+    Also yield the time of the last list of groups, and the number of brokers missing in the list.
     """
     if view.sample is not None and view.sample.brokers is not None:
         yield kafka_exporter.BROKERS, [Sample((), view.sample.brokers)]

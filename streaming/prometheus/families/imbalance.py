@@ -3,7 +3,7 @@
 Partition counts come from records. Lag and throughput come from the last measurement. An unknown value has no series.
 Every group with drift from its own strategy has a series of the drift. Drift from other strategies, and a drift of 0,
 have series only for groups in full detail. If the fairness score of a group is 100, no strategy can improve the
-assignment. So this group has no what-if metrics.
+assignment. So a group with the score 100 has no what-if metrics.
 """
 
 from __future__ import annotations

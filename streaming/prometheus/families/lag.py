@@ -1,7 +1,7 @@
 """Creates the metrics of the last sample: lag, status, records lost to retention, and end offsets.
 
-This module computes and writes the metrics by column, not by row. `lag_tables` creates the tables once per sample.
-While the sample and the limit (`series_limit`) stay the same, a scrape uses the text of the previous scrape.
+The module computes and writes the metrics by column, not by row. `lag_tables` creates the tables once per sample. While
+the sample and the limit (`series_limit`) stay the same, a scrape uses the text of the previous scrape.
 """
 
 from __future__ import annotations

@@ -66,8 +66,8 @@ _log = logging.getLogger(__name__)
 class BatchFailedError(Exception):
     """A batch failed. The message of the error is one line, because Spark cannot process a long message.
 
-    When a query is stopped during a batch, Spark 4.0 searches the error message with a regular expression. In a long
-    Java stack trace, this search would cause a stack overflow.
+    When a query is stopped during a batch, Spark 4.0 searches the error message with a regular expression. If the
+    message were a long Java stack trace, the search would cause a stack overflow.
     """
 
 
@@ -140,7 +140,7 @@ class BatchSink:
         """Apply a batch to the monitor state. Return the new rows of the tables, and the size of the batch in bytes.
 
         The batch is collected only once, because a second Spark action would run the query's stateful plan again. The
-        decoded batch exists only in this method, so the next append can use its memory.
+        decoded batch exists only inside the method, so the next append can use its memory.
         """
         updates, partition_events, batch_bytes = _split_by_kind(batch.toArrow())
         received_ms = self._clock.monitor_ms()
@@ -165,7 +165,7 @@ class BatchSink:
     def _apply_commits(self, event: PartitionEvent) -> Int64Array:
         """Apply the commits of one event. Return the result of `_last_records` for these commits.
 
-        The decoded commits exist only in this method, so memory holds the commits of only one event.
+        The decoded commits exist only inside the method, so memory contains the commits of only one event.
         """
         if isinstance(event, CommitsVanished):
             self._committed_offsets.forget(event.keys, event.kafka_offsets)

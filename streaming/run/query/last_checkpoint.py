@@ -1,16 +1,14 @@
 """Refuse to start with a checkpoint if rows were written later with a different checkpoint.
 
 Example: `paths.checkpoint` was changed from A to B, and later back to A. Checkpoint A does not know which records were
-read with B. So with A, the monitor would read these records again and write their rows twice. (`run/writers.py`
-prevents two monitors from writing at the same time.)
+read with B. So with A, the monitor would read these records again and write their rows twice.
 
 1. The folder of the tables contains one file for each cluster and each `source.kind`. The file contains the id of the
-   checkpoint that wrote rows last. Each `source.kind` has its own file, because it writes different rows.
+   checkpoint that wrote rows last. Each `source.kind` has a separate file, because it writes different rows.
 2. A new checkpoint is always allowed, because its monitor does not write existing rows again (`prepare.py`). The new
    checkpoint stores the id in the file as `Identity.after`.
 3. A start is allowed only if the file contains the id of this checkpoint or the id in `Identity.after`.
-4. The monitor continues without this check if the file does not exist or cannot be read or written. A failure is
-   logged.
+4. If the file does not exist or cannot be read or written, the monitor does not check the id. A failure is logged.
 """
 
 from __future__ import annotations

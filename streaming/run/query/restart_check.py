@@ -2,8 +2,8 @@
 
 1. If the checkpoint or a table is damaged, the run ends, because a restart cannot repair it.
 2. If the checkpoint was removed, the run ends, and the next run creates a new checkpoint.
-3. A checkpoint on remote storage is read with Spark's client, which takes seconds. So the files of this checkpoint are
-   checked for damage only if the reason of the failure is new. Tables on remote storage are not checked.
+3. A checkpoint on remote storage is read with Spark's client, which takes seconds. So the files of a remote checkpoint
+   are checked for damage only if the reason of the failure is new. Tables on remote storage are not checked.
 4. If remote storage does not answer, the run does not end, because a restart can help.
 """
 
@@ -30,7 +30,7 @@ class CheckpointRemovedError(RemedyError):
 
 
 def check_restart_helps(session: SparkSession, files: Files, tables: DeltaTables, *, is_new: bool) -> None:
-    """Raise RemedyError if Spark has ended, or if the checkpoint or a table is missing or damaged (rules 1 to 4).
+    """Raise RemedyError if Spark has ended, or if files are missing or damaged (rules 1 to 4).
 
     `is_new` is False if the previous failure had the same reason.
     """

@@ -3,9 +3,9 @@
 The source does not join a group. But before the source reads records, it requests the committed offsets of its group
 id. The source repeats this request until a coordinator answers, and the request cannot be interrupted. The group id
 determines the coordinator. A coordinator that cannot load its partition of `__consumer_offsets`, for example because of
-a damaged record, never answers. By default, Spark uses a random group id. If the coordinator of this group id never
-answers, the query waits forever without a log line. So the monitor chooses a group id whose coordinator has answered a
-request of the monitor.
+a damaged record, never answers. By default, Spark uses a random group id. If the coordinator of the random group id
+never answers, the query waits forever without a log line. So the monitor chooses a group id whose coordinator has
+answered a request of the monitor.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class NoCoordinatorError(Exception):
 def candidate_ids() -> tuple[str, ...]:
     """Return new group ids that no other query uses. The ids belong to several `__consumer_offsets` partitions.
 
-    In Spark, the key of a cached consumer contains the group id and the topic partition, but not the cluster. If the
-    queries of two clusters used the same group id, both queries would share consumers and fail.
+    In Spark, the key of a cached consumer contains the group id, but not the cluster. If the queries of two clusters
+    used the same group id, they would share consumers and fail.
     """
     return tuple(f"kafka-rebalance-monitor-{uuid4()}" for _ in range(_CANDIDATES))
 

@@ -1,16 +1,16 @@
 """At the start of the monitor, detect tables that have lost rows.
 
 If the last log entries of a table are missing, Delta opens an older version of the table. If a table was removed, Delta
-creates it again. Both tables look undamaged. The query does not read old records again. Without this module, the rows
-would be lost without an error.
+creates it again. Both tables look undamaged. The query does not read old records again. Without a check of the
+progress, the rows would be lost without an error.
 
-1. After each batch and at the stop, the monitor writes the progress of each table to a file in the checkpoint. The
-   progress is the version of the table and the last batch that this checkpoint wrote. The version alone is not
-   sufficient, because several clusters write to the same tables. The batch number alone is not sufficient, because rows
-   from samples do not belong to a batch.
-2. The file is written after the tables. If the process is killed between these two writes, the progress in the file is
-   lower than in the tables. This is allowed.
-3. The start is refused if the version or the last batch of a table is lower than in the file. As a remedy, `rebuild`
+1. After each batch and at the stop, the monitor writes the progress of each table to a file. The progress is the
+   version of the table and the last batch that this checkpoint wrote. The version alone is not sufficient, because
+   several clusters write to the same tables. The batch number alone is not sufficient, because rows from samples do not
+   belong to a batch.
+2. The file is written after the tables. If the process is killed between the two writes, the file contains a lower
+   progress than the tables. This is allowed.
+3. The start is refused if the progress of a table is lower than the progress in the file. As a remedy, `rebuild`
    creates a new checkpoint, so the monitor reads the topic from its start. The monitor then writes the missing rows
    again if the topic still contains their records.
 4. If `paths.tables` has changed, the file is ignored, because a new folder may be empty.

@@ -47,12 +47,12 @@ def limits_of(evaluation: EvaluationSettings) -> Limits:
 
 
 class GroupConditions:
-    """The conditions of all groups. Only the sampler's thread uses this object.
+    """The conditions of all groups. Only the sampler's thread calls the methods.
 
-    At the first sample, the last row of each condition is read from the table and compared with the active conditions.
-    If the monitor was killed before an append, the missing rows are written after the first sample, with its time. If
-    the monitor was killed after an append, no row is written twice. If an append raises an error, it is unknown whether
-    the rows were written. So the next sample reads the table again.
+    At the first sample, the last rows in the table are compared with the active conditions. If the monitor was killed
+    before an append, the first sample writes the missing rows with its time. If the monitor was killed after an append,
+    no row is written twice. If an append raises an error, it is unknown whether the rows were written. So the next
+    sample reads the table again.
     """
 
     def __init__(

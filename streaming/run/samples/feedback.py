@@ -13,7 +13,7 @@ from streaming.state.monitor_view import MonitorView
 
 
 class Feedback:
-    """The feedback of one cluster. Only the sampler's thread uses this object.
+    """The feedback of one cluster. Only the sampler's thread calls the methods.
 
     In the polling mode, `reconciler` and `assignors` are None, because polls already contain deletions and assignors.
     """

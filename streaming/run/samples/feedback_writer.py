@@ -33,7 +33,10 @@ PendingFacts = Mapping[str, tuple[ExternalFact, ...]]
 
 
 def pending_by_group(view: MonitorView, sample: ClusterSample) -> PendingFacts:
-    """For each group id, return the facts that the group state does not contain yet. Omit groups without such facts."""
+    """For each group id, return the facts that the group state does not contain yet.
+
+    Omit groups without pending facts.
+    """
     pending = {}
     for group_id, record in view.groups.items():
         if events := pending_facts(record.snapshot, sample, view.decided_skips, record.pending):

@@ -1,10 +1,10 @@
 """Write the rows of changed incidents to the table INCIDENTS.
 
 1. Each incident that opened, changed or ended gets a row. If an append raises an error, the rows are written at a later
-   sample. If an incident changed several times before this sample, only its last row is written. The last row is
+   sample. If an incident changed several times before a sample, only its last row is written. The last row is
    sufficient, because it describes the whole incident.
 2. If an append raises an error, it is unknown whether the rows were written. All rows of an append have the same time.
-   If the next sample finds this time in the table, the rows are not written again.
+   If the next sample finds the time of the append in the table, the rows are not written again.
 3. The row of an open incident is written again on each UTC date. So the deletion of old dates never deletes the last
    row of an open incident.
 4. While the table cannot be written, at most MAX_UNWRITTEN ended incidents wait for their rows. If more ended incidents
@@ -40,7 +40,7 @@ class _Append(NamedTuple):
 
 
 class IncidentWriter:
-    """Writes the incident rows of one cluster. Only the sampler's thread uses this object."""
+    """Writes the incident rows of one cluster. Only the sampler's thread calls the methods."""
 
     def __init__(self, cluster: str, tables: DeltaTables) -> None:
         self._cluster = cluster

@@ -54,7 +54,7 @@ _OF_DELETED_PARTITIONS = frozenset({TOPIC_DELETED, PARTITION_DELETED})
 
 
 class Incidents:
-    """The incidents of one cluster. Only the sampler's thread uses this object."""
+    """The incidents of one cluster. Only the sampler's thread calls the methods."""
 
     def __init__(self, cluster: str, monitor_state: MonitorState, tables: DeltaTables) -> None:
         self._cluster = cluster
@@ -176,7 +176,7 @@ def _unknown_lags(group_ids: Collection[str], reports: Reports) -> Iterator[Evid
 
 
 def _groups_with_evidence(view: MonitorView, reports: Reports) -> Collection[str]:
-    """Return the groups that have a condition, a cause of lag, lost records, or a lag above the group's limit."""
+    """Return the groups with a condition, a cause of lag, lost records, or a lag above the limit."""
     found = {*reports.with_findings}
     if view.lag is not None:
         columns = (view.lag.groups[name].to_pylist() for name in ("group_id", "records_lost", "lag_seconds"))

@@ -1,10 +1,10 @@
 """Decide whether a cluster is ready.
 
-A cluster is ready if three conditions are true: the query is running, the query has read the log to its end, and the
-groups are evaluated. If a partition of `__consumer_offsets` has no leader, Spark's Kafka source waits for the leader
-and reads no other partition. After three minutes, the query fails. So a cluster with such a partition is not ready. The
-last entries of a partition can be transaction markers, which clients do not receive. So the monitor compares the
-query's positions with the end of the log. It does not wait for a record at the last offset.
+A cluster is ready if the query is running and has read the log to its end, and if all groups are evaluated. If a
+`__consumer_offsets` partition has no leader, Spark's Kafka source waits and reads no other partition. After three
+minutes, the query fails. So a cluster with a partition without a leader is not ready. The last entries of a partition
+can be transaction markers, which clients do not receive. So the monitor compares the query's positions with the end of
+the log. The monitor does not wait for a record at the last offset.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Readiness:
         self.report_progress()
 
     def report_progress(self) -> None:
-        """End `wait_for_progress`. Call this method if the query started, a batch ended, or the watch is over."""
+        """End `wait_for_progress`. Call the method if the query started, a batch ended, or the watch is over."""
         self._progress.set()
 
     def wait_for_progress(self, seconds: float) -> None:
@@ -70,7 +70,7 @@ class Readiness:
     def is_reading_log(self) -> bool:
         """True if the target positions are known and the query has not reached them yet.
 
-        While this is True, the cluster can become ready only after the next batch.
+        While the query reads the log, the cluster can become ready only after the next batch.
         """
         with self._lock:
             return self._targets is not None and self._samples_since_read == 0
@@ -78,10 +78,10 @@ class Readiness:
     def after(self, positions: Mapping[int, int], sample: ClusterSample, *, is_evaluated: bool) -> bool:
         """Evaluate the readiness after a sample. Return True if the cluster is ready.
 
-        `positions` are the positions of the query before the sample. The lag of the sample uses the commits up to these
-        positions. `is_evaluated` is True if no group waits for facts from the sample. If new groups appear all the
-        time, `is_evaluated` may never be True. So the cluster becomes ready after `EVALUATED_WITHIN_SAMPLES` samples,
-        even if `is_evaluated` is False.
+        `positions` are the positions of the query before the sample. The lag of the sample uses the commits up to the
+        positions before the sample. `is_evaluated` is True if no group waits for facts from the sample. If new groups
+        appear all the time, `is_evaluated` may never be True. So the cluster becomes ready after
+        `EVALUATED_WITHIN_SAMPLES` samples, even if `is_evaluated` is False.
 
         After LEADERLESS_MS without a leader, the cluster is not ready until the query reads the log to its end. A
         shorter time without a leader is normal when a broker restarts.

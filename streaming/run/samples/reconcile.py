@@ -36,7 +36,7 @@ Each of these two steps takes about 50 ms of CPU time.
 
 
 class Reconciler:
-    """Finds deleted groups and commits. Only the sampler's thread uses this object.
+    """Finds deleted groups and commits. Only the sampler's thread calls the methods.
 
     All groups are checked at every sample. At each sample, the commits of only a limited number of groups are checked.
     """

@@ -30,7 +30,7 @@ class Upkeep:
 
     If the maintenance of a table fails, the failure is logged. The next maintenance runs after the usual interval.
 
-    The samplers of all clusters call this object. The first call after the interval starts the maintenance. Only one
+    The samplers of all clusters share one object. The first call after the interval starts the maintenance. Only one
     maintenance runs at a time.
     """
 

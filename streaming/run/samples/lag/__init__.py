@@ -1,4 +1,4 @@
 """Compute lag in the sampling loop, find causes and advice, and write the tables of lag and work.
 
-The package is allowed to import the same packages as `run.samples`, but not other modules of `run.samples`.
+The package may import the packages that `run.samples` may import, but no other module of `run.samples`.
 """

@@ -29,7 +29,7 @@ MAX_SECONDS = 0.5
 
 
 class _KnownAdvice(NamedTuple):
-    """The advice for one group. `text` is None if there is no advice for these inputs."""
+    """The advice for one group. `text` is None if the inputs result in no advice."""
 
     inputs: Hashable
     computed_at_ms: int
@@ -37,7 +37,7 @@ class _KnownAdvice(NamedTuple):
 
 
 class LagAdvice:
-    """The advice for all late groups. Only the sampler's thread uses this object."""
+    """The advice for all late groups. Only the sampler's thread calls the methods."""
 
     def __init__(self) -> None:
         self._known: Mapping[str, _KnownAdvice] = {}
@@ -45,7 +45,7 @@ class LagAdvice:
     def add(
         self, explained: Mapping[str, ExplainedLag], view: MonitorView, lag: LagEvaluation, sample: ClusterSample
     ) -> Mapping[str, ExplainedLag]:
-        """Return the explained lags. Each cause for which advice exists contains this advice."""
+        """Return the explained lags. Each cause contains the advice for it, if there is advice."""
         inputs = dict(_inputs_of_advised_groups(explained, view))
         known = {group_id: one for group_id, one in self._known.items() if inputs.get(group_id) == one.inputs}
         due = [group_id for group_id in inputs if _is_due(known.get(group_id), sample.sampled_at_ms)]
@@ -62,7 +62,7 @@ class LagAdvice:
 def _inputs_of_advised_groups(
     explained: Mapping[str, ExplainedLag], view: MonitorView
 ) -> Iterator[tuple[str, Hashable]]:
-    """Yield the inputs that rule 1 compares, for each group whose kind of cause can have advice."""
+    """Yield the inputs that rule 1 compares, for each group whose cause can have advice."""
     for group_id, one in explained.items():
         record = view.groups.get(group_id)
         evaluation = current_evaluation(record) if record is not None else None

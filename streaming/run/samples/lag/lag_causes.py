@@ -64,7 +64,7 @@ _NO_GAPS = GapTotals()
 
 
 class LagCauses:
-    """The causes of lag of all groups. Only the sampler's thread uses this object."""
+    """The causes of lag of all groups. Only the sampler's thread calls the methods."""
 
     def __init__(self, cluster: str, monitor_state: MonitorState, tables: DeltaTables) -> None:
         self._cluster = cluster
@@ -77,7 +77,7 @@ class LagCauses:
 
     @property
     def hidden(self) -> Iterator[tuple[str, str]]:
-        """The group and kind of each active cause that was not found at the last sample (rules 2 and 3)."""
+        """The group and the kind of each active cause that was not found at the last sample (rules 2 and 3)."""
         shown = self._monitor_state.view().explained_lags
         return ((group_id, row["cause"]) for group_id, row in self._active.items() if group_id not in shown)
 
@@ -119,7 +119,7 @@ class LagCauses:
         return [*rows, *repeated.values()], {**active, **repeated}
 
     def _groups_that_have_not_caught_up(self, lag: LagEvaluation) -> AbstractSet[str]:
-        """Return the groups whose active cause continues even if no cause was found at this sample (rules 2 and 3)."""
+        """Return the groups whose active cause continues without a new finding (rules 2 and 3)."""
         if not self._active:
             return frozenset()
         behind = {group_id for group_id, one in self._late_groups.items() if one.behind}

@@ -4,9 +4,9 @@ The first write of each UTC date contains the lag and the status of all partitio
 rows that changed. So a reader finds the lag at any time in the rows of at most two dates (`streaming/past/lag.py`). The
 deletion of old dates never deletes the last row of a partition.
 
-If the committed offset of a partition was deleted since the last write, the next write contains an *end row* for the
-partition. The `unknown_reason` of an end row is `offset_deleted`, and all values are null. To find deleted offsets
-after a restart, the first write reads the partitions of this date from the table.
+After the deletion of a committed offset, the next write contains an *end row* for the partition. The `unknown_reason`
+of an end row is `offset_deleted`, and all values are null. To find deleted offsets after a restart, the first write
+reads the partitions of the same date from the table.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from streaming.state.monitor_state import MonitorState
 
 
 class LagTables:
-    """The writer of the lag tables. Only the sampler's thread uses this object."""
+    """The writer of the lag tables. Only the sampler's thread calls the methods."""
 
     def __init__(self, cluster: str, monitor_state: MonitorState, tables: DeltaTables, every_seconds: float) -> None:
         self._cluster = cluster

@@ -76,7 +76,7 @@ class _Stored(msgspec.Struct, frozen=True):
 
 
 class LagWatch:
-    """Computes the lag of one cluster from sampled offsets. Only the sampler's thread uses this object."""
+    """Computes the lag of one cluster from sampled offsets. Only the sampler's thread calls the methods."""
 
     def __init__(  # noqa: PLR0913, PLR0917 - everything that is stored or requested
         self,
@@ -108,8 +108,8 @@ class LagWatch:
     def restore(self) -> None:
         """Restore the samples of an earlier run. Before this call, restore the last commits in CommittedOffsets.
 
-        Samples that are damaged or have a different format version are ignored. Then the lag in seconds is unknown for
-        some time.
+        Samples that are damaged or have a different format version are ignored. Without samples, the lag in seconds is
+        unknown for some time.
         """
         try:
             encoded = self._files.read(STORED)
@@ -215,7 +215,7 @@ class LagWatch:
     def _count_from_next_offsets(
         self, view: CommittedOffsetsView, report: LagReport, end_offsets: Mapping[TopicPartition, int]
     ) -> LagReport:
-        """If a fetch has shown the next record that a group reads in a partition, count the lag from this record."""
+        """If a fetch has shown the next record of a group in a partition, count the lag from this record."""
         if self._unmoved[0] != view.numbering:
             self._unmoved, self._suspects = (view.numbering, UnmovedCommits()), np.empty(0, dtype=np.int64)
         committed, now_ms = report.partitions["committed_offset"].to_numpy(), report.sampled_at_ms

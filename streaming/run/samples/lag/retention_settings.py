@@ -37,7 +37,7 @@ class _Setting(NamedTuple):
 
 
 class RetentionSettings:
-    """The settings of one cluster. Only the sampler's thread uses this object."""
+    """The settings of one cluster. Only the sampler's thread calls the methods."""
 
     def __init__(self, cluster: str, configs: Configs) -> None:
         self._cluster = cluster

@@ -49,7 +49,7 @@ class _MeasuredGroup:
 
 
 class WorkWatch:
-    """The shares of work in all groups. Only the sampler's thread uses this object."""
+    """The shares of work in all groups. Only the sampler's thread calls the methods."""
 
     def __init__(self, cluster: str) -> None:
         self._cluster = cluster
@@ -60,7 +60,7 @@ class WorkWatch:
     ) -> tuple[Mapping[str, WorkShares], pa.Table]:
         """Return the shares of all groups, and the new rows for the table ASSIGNMENT_IMBALANCE.
 
-        `rates` contains the produce rate of each topic partition, in records per second, from the same sample as `lag`.
+        `rates` contains the produce rate of each topic partition in records per second, at the sample of `lag`.
         """
         of_groups, is_blocked = lag.by_partition, view.blocked_groups()
         known, self._measured_groups = self._measured_groups, {}
@@ -84,7 +84,7 @@ class WorkWatch:
     def forget_written(self) -> None:
         """Forget all measurements and written rows, so that the next measurement writes all shares again.
 
-        Call this method if the new rows could not be appended to the table.
+        Call the method if the new rows could not be appended to the table.
         """
         self._measured_groups = {}
 
@@ -119,7 +119,7 @@ def current_evaluation(record: GroupState) -> Evaluation | None:
 
 
 def _measured_group(known: _MeasuredGroup | None, snapshot: GroupSnapshot, position: Position) -> _MeasuredGroup:
-    """Return the known entry if it has the same snapshot. Otherwise, return a new entry.
+    """Return the known entry if it has the same snapshot. If the snapshot differs, return a new entry.
 
     A new entry for an unchanged evaluation has the `written` scores of the known entry.
     """
@@ -148,7 +148,7 @@ def _measure_changed(measured: _MeasuredGroup, measure: str, weights: Weights) -
 def has_changed(written: tuple[float | None, str] | None, now: Imbalance) -> bool:
     """Return True if a share changed enough for a new row.
 
-    `written` contains the score and the reason of the last written row, or is None if no row was written.
+    `written` contains the score and the reason of the last written row, or None without a row.
 
     >>> now = Imbalance(measure=LAG, scope="member", score=80)
     >>> has_changed(None, now), has_changed((75, ""), now), has_changed((70, ""), now), has_changed((None, "x"), now)
