@@ -70,7 +70,7 @@ def _after(order: Sequence[str], key: Key) -> str:
 class CommittedTable:
     """The current version of a table, and its rows in the order of their commits.
 
-    Rows have only the given columns. A column that a file does not have yet is None. Raises NoTableError and
+    Rows have only the given columns. The value of a column that a file does not have is None. Raises NoTableError and
     TableReadError.
     """
 

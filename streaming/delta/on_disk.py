@@ -115,7 +115,7 @@ class DeltaTables:
         return max(progress.last_batch for progress in self.progress().values())
 
     def progress(self) -> dict[str, TableProgress]:
-        """Return the progress of each table by its name. This takes 2 ms."""
+        """Return a mapping from the name of each table to its progress. This takes 2 ms."""
         return {table.name: self._progress(table, self._open[table.name].handle) for table in TABLES}
 
     def _progress(self, table: Table, handle: DeltaTable) -> TableProgress:
@@ -199,7 +199,7 @@ class _OpenTable:
     def append(self, rows: pa.Table, transaction: Transaction | None = None) -> bool:
         """Append rows once.
 
-        Returns False if the table already has this or a later transaction of the application.
+        Returns False if the table already has this transaction or a later transaction.
         """
         with self._lock:
             if self._is_in_doubt:

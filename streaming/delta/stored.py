@@ -42,7 +42,7 @@ def active_lag_causes(root: str, cluster: str | None) -> Sequence[dict[str, Any]
 
 
 def _last_active(root: str, table: Table, keys: str, **equal: str | None) -> Sequence[dict[str, Any]]:
-    """Return the last row of each key, if it is active.
+    """Return the active rows among the last rows of all keys.
 
     If a start and an end have the same time, the row of the start is the last row.
     """

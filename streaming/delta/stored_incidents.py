@@ -4,8 +4,8 @@
    rows, and then reads only the dates of these times.
 2. The column `evidence` has up to 500 facts. The column `evidence` is read only for open incidents, and for a single
    incident.
-3. While the monitor runs, an open incident has a row on each date (`run/samples/incident_writer.py`). So the open
-   incidents are in the last date of the table. But a clock can be set back, so the last OPEN_DATES dates are read.
+3. While the monitor runs, an open incident has a row on each date (`run/samples/incident_writer.py`). So each open
+   incident has a row on the last date of the table. But a clock can be set back, so the last OPEN_DATES dates are read.
 
 All functions raise NoTableError if the table does not exist, and TableReadError if it cannot be read.
 """

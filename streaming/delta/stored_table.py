@@ -64,8 +64,8 @@ class StoredTable:
     def rows_sampled_between(self, since: datetime, until: datetime) -> int:
         """Return the number of rows in all files with samples between these times. No file is opened.
 
-        The numbers are in the log of the table. If the log contains no sample times for a file, the result includes all
-        rows of the file.
+        The log of the table contains the number of rows of each file. If the log contains no sample times for a file,
+        the result includes all rows of the file.
         """
         files = self.files()
         is_since = pc.fill_null(pc.greater_equal(files["max.sampled_time"], pa.scalar(since)), fill_value=True)

@@ -1,6 +1,6 @@
 """Finds missing and damaged files of Delta tables on a local disk.
 
-delta-rs ignores an empty log entry without an error. Then the rows of the log entry are missing. For other damage,
+delta-rs ignores an empty log entry without an error. The rows of an empty log entry are missing. For other damage,
 delta-rs reports internal errors of Rust. So the monitor checks the files by four rules before delta-rs opens them:
 
 1. A table has a log. A folder is damaged if it has files but no log entry. A folder that does not exist is not damaged.

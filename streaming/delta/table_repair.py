@@ -4,8 +4,8 @@ To *move* a file *aside* means: move the file from the table to a separate folde
 
 1. The first damaged log entry and all later entries are moved aside. The table then has the last version before the
    first damaged log entry.
-2. A damaged checkpoint of the log is moved aside. No more steps are necessary if the log entries are complete without
-   the checkpoint.
+2. A damaged checkpoint of the log is moved aside. If the log entries are complete without the checkpoint, the table is
+   then repaired.
 3. If the last checkpoint's log entry is missing, the repair creates an entry without actions. No action is lost,
    because the checkpoint contains all actions.
 4. All rows are read. Damaged data files are moved aside. Damaged and missing data files are removed from the log

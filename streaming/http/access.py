@@ -1,8 +1,8 @@
 """Protects the HTTP port with TLS and with user names and passwords.
 
 1. The users file has one line `name:hash` per user. The hash is a bcrypt hash in the format of `htpasswd -B`. The
-   monitor ignores empty lines and lines that start with `#`. The monitor rejects all other hashes. Other hashes are
-   fast to compute, so an attacker could try too many passwords.
+   monitor ignores empty lines and lines that start with `#`. The monitor rejects hashes that are not bcrypt hashes.
+   Other hashes are fast to compute, so an attacker could try too many passwords.
 2. The monitor refuses a users file or a private key that other users can read or write. `config/private_files.py`
    describes two exceptions in which other users may read the file.
 3. For an unknown name, the server checks the password against a bcrypt hash of equal cost. All requests with the same
@@ -152,7 +152,7 @@ class Certificate:
         return self._context
 
     def _file_versions(self) -> tuple[_FileVersion, ...]:
-        """Return the versions of both files, or an empty tuple if a file does not exist."""
+        """Return the versions of the certificate file and the key file, or an empty tuple if a file is missing."""
         try:
             stats = [os.stat(file) for file in self._files]  # noqa: PTH116 - called for each connection
         except OSError:
@@ -175,7 +175,7 @@ class _FileVersion(NamedTuple):
 def _has_settled(versions: Sequence[_FileVersion]) -> bool:
     """Return True if no file changed in the last SETTLE_SECONDS (rule 5).
 
-    A file with a change time in the future is not a recently changed file.
+    A change time in the future is not recent.
     """
     now_ns = time.time_ns()
     return not any(0 <= now_ns - version.changed_ns < SETTLE_SECONDS * 1e9 for version in versions)

@@ -42,7 +42,7 @@ def request_reports(
 
 
 def request_groups(url: str, cluster: str | None) -> Reported:
-    """Return the JSON object of each group of a cluster, by group id. Raises MonitorNotReadableError.
+    """Return a mapping from group id to the JSON object of the group. Raises MonitorNotReadableError.
 
     `cluster` can be None if the monitor watches only one cluster.
     """

@@ -3,9 +3,9 @@
 The weight is the `q` value in the header `Accept` or `Accept-Encoding`. A weight of 0 means "not acceptable".
 
 1. The response of `/metrics` has the format with the largest weight. If several elements of the header match a format,
-   the weight of the most exact element counts. For example, `text/plain` is more exact than `text/*`. If two formats
-   have equal weights, the server uses the format with the more exact element. If the elements are also equally exact,
-   the server uses the format that comes first in `FORMATS`.
+   the most exact element sets the weight of the format. For example, `text/plain` is more exact than `text/*`. If two
+   formats have equal weights, the server uses the format with the more exact element. If the elements are also equally
+   exact, the server uses the format that comes first in `FORMATS`.
 2. If the client accepts no format, the server uses the first format in `FORMATS`.
 3. The server uses gzip if its weight is above 0 and not below the weight of `identity`. The weight of gzip comes from
    the element `gzip`, or else from `x-gzip`, or else from `*`.

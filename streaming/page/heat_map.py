@@ -1,6 +1,6 @@
 """Makes the heat map of a group: rows for members, columns for topics, and partition counts as cells.
 
-1. A cell shows the target partitions: the number that the leader or coordinator assigned to the member. During a
+1. A cell shows how many partitions the leader or coordinator assigned to the member (target partitions). During a
    reconciliation (KIP-848), the cell also lists the partitions that the member must receive or release.
 2. The busiest member comes first. Equally busy members are sorted by name. The topic with the most partitions comes
    first.

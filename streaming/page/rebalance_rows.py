@@ -12,7 +12,7 @@ from streaming.page.last_rebalances import DescribedRebalance
 
 
 def rebalances_of(newest_first: Sequence[Row]) -> Sequence[DescribedRebalance]:
-    """Describe each row in a sentence. A row has the field `commit_gap` if `with_commit_gaps` added the field."""
+    """Describe each row in a sentence. The field `commit_gap` of a row is optional (`with_commit_gaps`)."""
     return [_rebalance(row, previous) for row, previous in pairwise([*newest_first, None]) if row is not None]
 
 

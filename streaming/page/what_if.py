@@ -1,4 +1,4 @@
-"""Computes the assignments of all strategies for the present group, for one more member, and for one member less.
+"""Computes the assignments of all strategies for the present group, and for one member more or fewer.
 
 1. `evaluation/what_if/inputs.py` collects the inputs. The module also decides for which groups the page shows no
    what-if.
@@ -41,9 +41,9 @@ class Alternative:
 
     `sizes` shows the number of members for each partition count. For example, `2x3` means two members with three
     partitions each. `score` is the fairness score from 0 to 100. The spread of a topic is the largest partition count
-    of a subscriber minus the smallest. `topic_spread` is the largest spread of all topics. `busiest_records_per_second`
-    is the measured produce rate of the busiest member's partitions. If a user's strategy failed, `failure` describes
-    the failure, and all numbers are None.
+    of a subscriber minus the smallest partition count. `topic_spread` is the largest spread of all topics.
+    `busiest_records_per_second` is the measured produce rate of the busiest member's partitions. If a user's strategy
+    failed, `failure` describes the failure, and all numbers are None.
     """
 
     strategy: str

@@ -4,8 +4,8 @@
    between `before` and `after`.
 2. The changes of members and the moves follow the rules of a rebalance (`evaluation/rebalances/rebalances.py`, rules 4
    and 7). A member that left and joined again between the two generations has no change.
-3. The number of moves is known only for consumer groups, because each of their partitions has one owner. The number is
-   unknown if information is missing in one of the two rows (`not_known`).
+3. The number of moves is known only for consumer groups, because each of their partitions has one owner. The number of
+   moves is unknown if information is missing in `before` or `after` (`not_known`).
 4. A partition without an owner in `before` did not move: its owner in `after` gained the partition. A partition without
    an owner in `after` did not move: its owner in `before` lost the partition.
 """

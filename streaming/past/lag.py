@@ -2,17 +2,17 @@
 
 1. The monitor writes a row only if a value of the row changed. So while the monitor measures, a row is valid until the
    next row of the partition. If the last measurement is too old (`silence.py`), the lag is unknown for the reason
-   `not_measured`. If the lag is unknown, only the topic, the partition and the time of the last row are known.
+   `not_measured`. For the reason `not_measured`, only the topic, the partition and the time of the last row are known.
 2. The first write of each UTC date contains all partitions (`run/samples/lag/lag_tables.py`). So the reader reads only
    the rows on the date of the moment. If the cluster has no row on that date before the moment, the reader reads the
-   previous date instead. If a partition has no row on the read date, its offset was deleted, or the monitor did not
-   run. The result does not contain a partition without a row. The result also does not contain a partition whose last
-   row is an end row (`offset_deleted`).
+   previous date instead. If a partition has no row on the date that was read, its offset was deleted, or the monitor
+   did not run. The result does not contain a partition without a row. The result also does not contain a partition
+   whose last row is an end row (`offset_deleted`).
 3. `lag_seconds` is the age of the oldest record that the group has not committed. While the committed offset does not
    change, the age grows by one second per second. So for a partition with a lag, the result is `lag_seconds` plus the
    time since the row.
-4. The time of the last commit, the rates, and the time until records are lost are unknown. Each unknown value can
-   change without a new row.
+4. The time of the last commit, the rates, and the time until records are lost are unknown. The last commit time and the
+   rates can change without a new row.
 5. A partition without a row in `partition_status` has an unknown status.
 """
 

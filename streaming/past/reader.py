@@ -1,8 +1,8 @@
 """Reads the state of groups at a past moment from the tables.
 
-1. Each value comes from the last record at or before the moment. If several records have the same time, the record with
-   the highest position in `__consumer_offsets` is the last one. No table contains the rows of a record twice, even
-   after a start with a new checkpoint (`run/query/prepare.py`).
+1. Each value comes from the last record at or before the moment. Of several records with the same time, the record with
+   the highest position is the last record. No table contains the rows of a record twice, even after a start with a new
+   checkpoint (`run/query/prepare.py`).
 2. The list of groups does not contain a group that ended before the moment. The report of a group that ended has the
    state Dead or Gone.
 3. The maintenance deletes old rows, even the last row of a group. So if a group has no row, nothing is known about the
@@ -10,7 +10,7 @@
 4. The verdict and the distribution of partitions in a report belong to the generation of the report. If the generation
    of the report has no verdict, the verdict is unknown. A classic group with the source admin-api has no generation id.
    For a classic group from admin-api, the verdict and the distribution belong to the record of the report.
-5. No row contains a name with a lone surrogate, so the reader does not search for one.
+5. No row contains a name with a lone surrogate, so the reader does not search for such a name.
 6. Conditions, causes of lag and incidents are unknown at a moment without measurements (`silence.py`). For example, a
    condition possibly ended while the monitor did not run.
 """
@@ -232,7 +232,7 @@ class PastReader:
     def _last_evaluated(self, table: Table, generation: Row | None, until: datetime, **equal: str) -> Sequence[Row]:
         """Return the rows of the last evaluated record, one per strategy.
 
-        The result is empty if this record does not belong to the generation (rule 4).
+        The result is empty if the last evaluated record belongs to a different generation (rule 4).
         """
         if generation is None:
             return ()

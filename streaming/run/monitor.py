@@ -89,9 +89,9 @@ class Monitor:
     def _connect_until_stop(self, watch: ClusterWatch) -> Connection | None:
         """Connect to the cluster. If `stop` is set before the connection exists, return None immediately.
 
-        A connection attempt takes up to `kafka.connect_timeout_seconds` and cannot be interrupted. So it runs in a
-        separate thread. The monitor can stop while the thread runs, because the thread opens nothing that must be
-        closed.
+        A connection attempt takes up to `kafka.connect_timeout_seconds` and cannot be interrupted. So the connection
+        attempt runs in a separate thread. The monitor can stop while the thread runs, because the thread opens nothing
+        that must be closed.
         """
         connecting: Future[Connection] = Future()
 

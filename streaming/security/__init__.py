@@ -5,6 +5,6 @@
 - `secrets_file.py`: the secrets file, which exists while the monitor runs.
 - `oauth.py`: requests tokens for kafka-python with client credentials, like Kafka's Java client (KIP-768).
 
-The monitor needs the permission READ on `__consumer_offsets`. It also needs DESCRIBE on all topics, all groups and the
-cluster. With `source.kind = "admin-api"`, the three DESCRIBE permissions are sufficient.
+The monitor needs the permission READ on `__consumer_offsets`. The monitor also needs DESCRIBE on all topics, all groups
+and the cluster. With `source.kind = "admin-api"`, the three DESCRIBE permissions are sufficient.
 """

@@ -7,17 +7,16 @@ repeated rows (`is_repeated`). Rules:
    contain at the first request. If `since` is a time, the first responses contain the stored events since this time. If
    `since` is empty, the first responses contain all stored events. Every response contains the cursor for the next
    request.
-2. Within one type, the stored events come first, sorted by time. The events that the monitor writes after the first
-   request follow, in the order of their commits (`delta.commit_order`). Events in the same commit are sorted by time.
-   The monitor can write an event late, with an older time. A client that polls with the last cursor also receives a
-   late event.
+2. Within one type, the stored events come first, sorted by time. Events that the monitor writes later follow in the
+   order of their commits (`delta.commit_order`). Events in the same commit are sorted by time. The monitor can write an
+   event late, with an older time. A client that polls with the last cursor also receives a late event.
 3. Rule 2 determines the next event of each type. The response continues with the earliest event among the next events
    of all types. So the limit of a response does not change the order of events.
 4. A cursor contains one position for each table. If a later version of the monitor adds a table, older cursors contain
    no position for the new table. A client with an older cursor also receives the stored events of the new table.
 5. A cursor becomes invalid if the client did not poll for hours, or if a table was created again. The response then has
-   the status 410, and the client must start again with a time. The client can recognise events that it already has,
-   because the `id` of an event stays the same.
+   the status 410, and the client must start again with a time. The client can recognise known events, because the `id`
+   of an event stays the same.
 """
 
 from __future__ import annotations
@@ -53,10 +52,10 @@ class BadSinceError(ValueError):
 class Position(msgspec.Struct, frozen=True, array_like=True):
     """A position in one table. The client has read the first `rows` rows of a day, or of a table version.
 
-    For stored events, `version` is the table version that contains these events. `day` is the date whose rows the
-    client reads. `after` is the key of the last row of this day that the client has read (`delta.commit_order`).
-    `after` is empty at the start of a day, and in cursors of earlier versions of the monitor. For events after the
-    stored events, `day` and `after` are empty.
+    `version` is the table version that contains the stored events. `day` is the date whose rows the client reads.
+    `after` is the key of the last row of this day that the client has read (`delta.commit_order`). `after` is empty at
+    the start of a day, and in cursors of earlier versions of the monitor. For events after the stored events, `day` and
+    `after` are empty.
     """
 
     table_id: str

@@ -7,7 +7,7 @@
 3. The monitor measures the produce rate of a partition only if a group has committed offsets for the partition. The
    rate is unknown if an open transaction blocks all groups with committed offsets for the partition. The load of the
    topic and its hottest partition come from `evaluation.lag.topic_loads`.
-4. If an open transaction blocks a group, the owners and the lag of this group are unknown.
+4. If an open transaction blocks a group, its owners and its lag are unknown.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ Row = Mapping[str, Any]
 class TopicGroup:
     """One group that reads the topic. None means unknown.
 
-    `owned_partitions`, `lag` and `consumed_records_per_second` count only this topic. `lag` is None if a partition has
-    an unknown lag, or if no partition has a committed offset.
+    `owned_partitions`, `lag` and `consumed_records_per_second` include only partitions of the topic. `lag` is None if a
+    partition has an unknown lag, or if no partition has a committed offset.
     """
 
     group: GroupReport

@@ -2,8 +2,8 @@
 
 1. `at` is allowed for the list of groups and for one group. `from` and `to` are allowed for one group, but only
    together and without `at`.
-2. The pages and documents of topics, hosts, incidents and events always show the present. For an address of the
-   present, the monitor refuses a request with `at`, `from` or `to`.
+2. The pages and documents of topics, hosts, incidents and events always show the present. The monitor refuses `at`,
+   `from` and `to` for an address that always shows the present.
 3. An empty parameter is treated as a missing parameter. Other addresses (style sheet, probes) ignore the parameters.
 """
 

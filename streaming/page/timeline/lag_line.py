@@ -8,10 +8,10 @@ lag of the partition. The lag of a group is the sum of the lags of its partition
 2. If a partition has no row in the look-back and the window, its lag did not change. So the lag of the partition in the
    report is correct for the whole window.
 3. Some partitions have a row in the window but no row in the look-back. The lag of such a partition before its first
-   row is unknown. So before this first row, the lag of the group is only a lower bound. If the report does not contain
-   the lag, the lag of the group is always a lower bound.
-4. A partition that is not in the report is part of the sum only until its last row. After an end row
-   (`offset_deleted`), a partition has no committed offset and is not part of the sum.
+   row is unknown. So before the first row of the partition, the lag of the group is only a lower bound. If the report
+   does not contain the lag, the lag of the group is always a lower bound.
+4. A partition that is not in the report is not part of the sum after its last row. After an end row (`offset_deleted`),
+   a partition has no committed offset and is not part of the sum.
 5. The value of an interval is the highest lag in the interval. In periods without measurements, the value is unknown.
 """
 

@@ -2,7 +2,7 @@
 
 1. Each row shows one member name (`GroupMember.name`). After a restart, a member has a new member id but the same name
    and the same row. If several members of a generation have the same name, each member id has a separate row.
-2. With more than `MAX_ROWS` rows by rule 1, each row shows all members of one client host.
+2. If rule 1 results in too many rows (`MAX_ROWS`), each row shows the members of one client host.
 3. If there are more than `MAX_ROWS` hosts, only the hosts with the most changes have separate rows. All other hosts
    share the last row, `other members`.
 4. The rows are sorted by name. The values come from the last generation before the window, and from the last generation

@@ -3,11 +3,11 @@
 1. Time runs to the right. From top to bottom, the rows are: conditions, rebalances, commit gaps, members, lag, and the
    time axis.
 2. All shapes are inside the view box. The code can only estimate the width of text, so a text can be too wide. The
-   browser cuts off texts at the edge of the view box. It also cuts off row names at the start of the bars.
+   browser cuts off texts at the edge of the view box. The browser also cuts off row names at the start of the bars.
 3. There are two layouts. `WIDE` has names on the left side. `NARROW` is for phones and has names above the rows.
 4. A mark is one vertical line. The line of a mark begins at the text of the mark and ends at the lag curve. The bands
-   of the members cover the line, so that the line does not divide a band. The text is the cause or the number of
-   rebalances. Marks that are close together share one text. If there is no space for the text, only the title of the
+   of the members cover the line, so that the line does not divide a band. The text of a mark is the cause or the number
+   of rebalances. Marks that are close together share one text. If there is no space for the text, only the title of the
    mark contains the text.
 5. A member's band is darker if the member has more partitions. If there is space, the band contains the number.
 6. The lag is a line. The line has a gap where the lag is unknown. Where the lag is a lower bound, the line is dashed.

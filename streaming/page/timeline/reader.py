@@ -3,8 +3,8 @@
 1. Each table file contains rows of one date. The reader reads only the files of the window and of the look-back. For
    the members, the reader also reads the files of the newest rebalance before the window. If the group has no record in
    the window, the members did not change. Then the reader reads no files for the members.
-2. The timeline shows no lag if the window and the look-back have more than `MAX_LAG_ROWS` rows of all groups in
-   `group_lag`. With more rows, each reload of the page would need several seconds of processor time.
+2. The timeline shows no lag if the table `group_lag` has too many rows to read (`MAX_LAG_ROWS`). With more rows, each
+   reload of the page would need several seconds of processor time.
 3. The reader reads `group_lag` in pieces, because the rows of one large group need several GB of memory. To limit the
    memory, at most `MAX_READS` requests read timelines of a cluster at the same time. `MAX_WAITING_READS` more requests
    wait. If more requests arrive, their pages show an error instead of the timeline.

@@ -12,7 +12,8 @@ show the cause of lag and the worst partition. A healthy group has no series of 
 4. A group with a cause of lag has one series of the cause. If the settings do not select the topic of the cause, the
    series is missing.
 5. The worst partition has the largest lag in seconds. The worst partition has a series only if the lag of its group is
-   above the limit. The settings must also select its topic. Without a known owner, the labels of the owner are empty.
+   above the limit. The settings must also select the topic of the worst partition. Without a known owner, the labels of
+   the owner are empty.
 6. The time of the assignment has a series only if the group has drift or excess partitions.
 """
 

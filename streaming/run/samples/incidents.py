@@ -159,8 +159,8 @@ def _may_have_evidence(report: GroupReport | None) -> bool:
 def _unknown_lags(group_ids: Collection[str], reports: Reports) -> Iterator[EvidenceKey]:
     """Yield the keys of lag evidence that is unknown at this sample. Unknown evidence does not start or end (rule 3).
 
-    If the lag of one partition is unknown, the evidence may still be active. Deleted partitions are ignored. If deleted
-    partitions were not ignored, their evidence would continue until their commits expire.
+    If the lag of one partition is unknown, the evidence may still be active. Deleted partitions are ignored. The
+    commits of a deleted partition remain until they expire.
     """
     for group_id in group_ids & reports.recorded.keys():
         report = reports[group_id]

@@ -26,9 +26,9 @@ class Readiness:
     """Decides whether the query has reached its target positions. Several threads use this object.
 
     `targets_of` computes the target positions from the first sample after each start of the query. `targets_of` returns
-    None if the sample is not sufficient. After None, `targets_of` is called again with the next sample. The targets are
-    the ends of the partitions of `__consumer_offsets`. In the polling mode, the target is the last event number of the
-    first poll that was complete.
+    None if the sample is not sufficient. After the result None, `targets_of` is called again with the next sample. The
+    targets are the ends of the partitions of `__consumer_offsets`. In the polling mode, the target is the last event
+    number of the first complete poll.
     """
 
     def __init__(
