@@ -12,8 +12,8 @@
    has a place. `answer_places.py` decides which requests get a place. A client that needs more than `SLOW_SECONDS` to
    read its response can lose its place. One address can have at most `MAX_REQUESTS` complete requests at the same time.
    The server answers each further request of this address with the status 503 (Service Unavailable).
-5. Rule 3 also limits probes, but rule 4 does not. The server answers up to `MAX_PROBES` probes at the same time, in addition
-   to the other requests.
+5. Rule 3 also limits probes, but rule 4 does not. The server answers up to `MAX_PROBES` probes at the same time, in
+   addition to the other requests.
 """
 
 from __future__ import annotations
