@@ -140,7 +140,6 @@ class CommittedTable:
             raise read_error(self._path, error) from error
 
     def _lacks_files(self, version: int, day: str) -> bool:
-        """Return True if a data file of a snapshot's day is missing."""
         files = pa.table(self._at(version).get_add_actions(flatten=True)).to_pylist()
         try:
             for file in files:

@@ -261,7 +261,6 @@ class _OpenTable:
         self._is_in_doubt = False
 
     def _reopen(self) -> None:
-        """Open the table again from its last checkpoint (rule 3 of `table_upkeep`)."""
         self.handle = DeltaTable(self.handle.table_uri)
         self._checkpoint_version = self.handle.version()
 

@@ -152,7 +152,6 @@ class Certificate:
         return self._context
 
     def _file_versions(self) -> tuple[_FileVersion, ...]:
-        """Return the versions of the certificate file and the key file, or an empty tuple if a file is missing."""
         try:
             stats = [os.stat(file) for file in self._files]  # noqa: PTH116 - called for each connection
         except OSError:

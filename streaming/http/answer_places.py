@@ -75,7 +75,6 @@ class AnswerPlaces(Generic[C]):
             self._waiting.pop(client).set_result(None)
 
     def _next_client(self) -> C | None:
-        """Return the client that gets the next place (rules 1 and 2)."""
         places = self._places_by_address()
         candidates = [
             client

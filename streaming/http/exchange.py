@@ -63,8 +63,6 @@ class Gateway:
         return self._call_application
 
     def _call_application(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        """Call the application and add missing headers to its response (rule 2)."""
-
         def start(status: str, headers: Headers) -> object:
             return start_response(status, [*headers, *_missing_headers(headers)])
 

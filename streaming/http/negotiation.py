@@ -26,8 +26,6 @@ FORMATS = (("text/plain", "0.0.4"), ("application/openmetrics-text", "1.0.0"), (
 
 @dataclass(frozen=True, slots=True)
 class _Element:
-    """One element of an Accept or Accept-Encoding header."""
-
     name: str
     parameters: Mapping[str, str] = field(default_factory=dict)
     weight: float = 0.0

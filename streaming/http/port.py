@@ -82,8 +82,6 @@ class MetricsServer:
 
 
 def _metrics_application(exposition: Callable[[Encoder], Pieces]) -> Application:
-    """Implements rule 1."""
-
     def answer(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         if environ["REQUEST_METHOD"] != "GET":
             return _status_response(start_response, "405 Method Not Allowed", ("Allow", "GET, HEAD"))
@@ -99,8 +97,6 @@ def _metrics_application(exposition: Callable[[Encoder], Pieces]) -> Application
 
 
 def _with_routes(metrics: Application, pages: Application) -> Application:
-    """Implements the rules 1, 2 and 4."""
-
     def answer(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         application = metrics if environ["PATH_INFO"] == "/metrics" else pages
         is_head = environ["REQUEST_METHOD"] == "HEAD"
@@ -119,8 +115,6 @@ def _with_routes(metrics: Application, pages: Application) -> Application:
 
 
 def _with_passwords(application: Application, users: Users | None) -> Application:
-    """Implements rule 3."""
-
     def answer(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         is_public = users is None or environ["PATH_INFO"] in PUBLIC_PATHS
         if is_public or users.admits(environ.get("HTTP_AUTHORIZATION")):  # type: ignore[union-attr]

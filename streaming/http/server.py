@@ -181,7 +181,6 @@ class Server:
         return reader
 
     async def _answer(self, client: _Client, head: bytes) -> None:
-        """Answer a complete request if the limits allow it (rules 4 and 5)."""
         if path_of(head) in self._probes:
             async with self._probe_places:
                 await self._exchange(client, head)

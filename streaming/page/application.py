@@ -136,7 +136,6 @@ class Pages:
         return next((one for one in answers if one is not None), Answer(b"Not Found\n", TEXT, NOT_FOUND))
 
     def _ready(self, environ: Environ) -> Answer:
-        """Answer `/-/ready` (rule 5)."""
         phases = [one.watch().phase for one in self._site.select_clusters(environ.get("QUERY_STRING", ""))]
         ready = phases.count(READY)
         if not phases:

@@ -107,7 +107,6 @@ def group_detail(watched: WatchedCluster, group_id: str) -> GroupDetail | None:
 
 
 def _member_facts(group: GroupReport) -> tuple[MemberFacts, ...]:
-    """Return the members of a group, the leader first, then sorted by name."""
     leader, assigned_by = group.members.leader, group.assignment.assigned_by
     is_leader_known = leader is not None or group.membership.group_type != "classic"
     facts = (
@@ -142,7 +141,6 @@ def _partition_lags(rows: Sequence[Mapping[str, Any]], group: GroupReport) -> tu
 
 
 def _sort_key(one: PartitionLag) -> tuple[bool, int, str, int]:
-    """Sort by rule 2."""
     return (one.lag is not None, -(one.lag or 0), one.topic, one.partition)
 
 

@@ -61,7 +61,6 @@ def compare(before: Row, after: Row, rebalances: Sequence[Row], *, has_more_reba
 
 
 def _moves(before: Row, after: Row) -> tuple[int | None, int | None, bool]:
-    """Return the values for `moved_partitions`, `fewest_moves` and `is_exact` (rule 3)."""
     then, now = group_members(before), group_members(after)
     if not (_has_owners(before) and _has_owners(after) and is_all_known((*then, *now))):
         return None, None, False

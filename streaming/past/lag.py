@@ -92,7 +92,6 @@ def _unmeasured_partition(row: Row) -> PastPartition:
 
 
 def _grown(row: Row, elapsed_seconds: float) -> float | None:
-    """Return `lag_seconds` at the moment (rule 3)."""
     seconds: float | None = row["lag_seconds"]
     return seconds + elapsed_seconds if seconds is not None and row["lag"] else seconds
 

@@ -165,7 +165,6 @@ class PastReader:
         return Measurement(None if last is None else timestamp_ms(last), is_recent)
 
     def _findings(self, group_id: str, at_ms: int) -> Findings:
-        """Return the active conditions, the active cause of lag and the open incident in the last rows of a group."""
         until = utc(at_ms)
         conditions = self._active(GROUP_CONDITIONS, ("group_id", "condition"), until, group_id)
         causes = self._active(LAG_CAUSES, _GROUP, until, group_id)
@@ -254,7 +253,6 @@ class PastReader:
         return [*reversed(without_upgrade_tombstones(rows)[-count:])]
 
     def _partitions(self, until: datetime, group_id: str | None = None) -> Mapping[str, tuple[PastPartition, ...]]:
-        """Return the partitions of each group from the rows of one date (`lag.py`, rule 2)."""
         today = until.date()
         dates = {today if self._has_lag(today, until) else today - timedelta(days=1)}
         lags = self._last(GROUP_LAG, _PARTITION, until, _LAG_COLUMNS, dates, group_id=group_id)
@@ -323,5 +321,4 @@ class PastReader:
 
 
 def _is_storable(name: str) -> bool:
-    """Return True if rows can contain the name (rule 5)."""
     return not any("\ud800" <= character <= "\udfff" for character in name)

@@ -133,7 +133,6 @@ def past_reports(  # noqa: PLR0913 - one argument for each table
 
 
 def _group_rows(generation: Row | None, verdict: Row | None, share: Row | None) -> GroupRows:
-    """Return the rows of a group in a list of groups, without the rows of an earlier generation."""
     of_generation = (
         [row] if row is not None and generation is not None and is_of_generation(row, generation) else []
         for row in (verdict, share)

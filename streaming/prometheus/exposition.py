@@ -48,7 +48,6 @@ def exposition(families: Iterable[tuple[Signal, Sequence[Text]]], encoder: Encod
 
 
 def _header(signal: Signal, encoder: Encoder) -> bytes:
-    """Return the header lines (`# HELP` and `# TYPE`) of a metric."""
     family = Metric(signal.name.removesuffix("_total"), signal.help, signal.kind)
     return encoder(_Families([family])).removesuffix(END)
 

@@ -54,7 +54,6 @@ def single_sample(value: Callable[[GroupReport], float | None]) -> Samples:
 
 
 def _stable_parts(report: GroupReport) -> tuple[Any, ...]:
-    """Return the stable parts of a report (rule 1)."""
     return report.membership, report.assignment, report.fairness, report.rebalances, report.members, report.limits
 
 

@@ -86,7 +86,6 @@ def _groups(lag: LagRows | None, _: ClusterSample | None, __: NameFilter) -> pa.
 
 
 def _with_status(rows: pa.Table) -> pa.Table:
-    """Add a column `has_status`: 1 if the status is known, otherwise null."""
     return rows.append_column("has_status", pc.if_else(pc.is_valid(rows["status"]), 1, None))
 
 

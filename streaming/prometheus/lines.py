@@ -89,8 +89,6 @@ class Writer:
 
 
 class _Line:
-    """A template for lines: the text before, between and after the label values."""
-
     def __init__(self, name: str, labels: Sequence[str], constant: Mapping[str, str]) -> None:
         self._between, self._names = [f"{name}{{"], []
         for label in sorted({*labels, *constant}):

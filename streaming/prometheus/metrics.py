@@ -161,7 +161,6 @@ class _Cluster:
     def _worst(
         self, sample: ClusterSample | None, reports: Reports, group_ids: Sequence[str], now_ms: int
     ) -> Sequence[str]:
-        """Return the ids of the K worst groups, the worst group first (rule 5)."""
         if self._worst_groups.is_empty:
             return ()
         order = self._ranking.worst_first(sample, reports, group_ids, now_ms)
@@ -177,7 +176,6 @@ class _Cluster:
         return texts
 
     def _limit_series(self, view: _ScrapeView, max_series: int) -> tuple[SeriesLimit, int]:
-        """Return the limit and the number of dropped series (rule 6)."""
         if fits_limit(view.count_series(), max_series, self._edge):
             self._ranking.hold(view.worst)
             self._edge = None
@@ -204,7 +202,6 @@ class _Cluster:
         }
 
     def _constant(self, signal: Signal) -> Mapping[str, str]:
-        """Return the constant labels of a metric (rule 4)."""
         if signal.family_set == KAFKA_LAG_EXPORTER:
             return {"cluster_name": self._name}
         return {} if signal.family_set == KAFKA_EXPORTER and not self._are_several else {"cluster": self._name}

@@ -94,7 +94,6 @@ class ClusterRun:
             self._watch(claim, stop)
 
     def _watch(self, claim: WriterClaim, stop: threading.Event) -> None:
-        """Prepare the checkpoint and restore the state. Run the query and the sampling loop until `stop` is set."""
         session, settings = self._shared_resources.session, self._settings
         with raising_checkpoint_errors(settings.paths.checkpoint):
             tables, bootstrap = prepare_checkpoint(session, settings, self._files, self._shared_resources.tables)

@@ -136,14 +136,12 @@ class Monitor:
         )
 
     def _watch_one(self, watch: ClusterWatch, connection: Connection, launch: SparkLaunch) -> None:
-        """Rule 1."""
         with watch.cluster_session(connection, self._stop) as cluster_session:
             if not self._stop.is_set():
                 with self._shared_resources(launch) as shared, _reporting_spark_end(shared):
                     watch.run(cluster_session, shared, self._stop)
 
     def _watch_several(self, launch: SparkLaunch) -> None:
-        """Rules 2 to 4."""
         with self._shared_resources(launch) as shared:
             threads = {
                 watch: threading.Thread(
@@ -165,7 +163,6 @@ class Monitor:
                     thread.join(_HANG_UP_SECONDS)  # a thread that is still connecting holds nothing to close
 
     def _keep_watching(self, watch: ClusterWatch, shared: SharedResources) -> None:
-        """Watch one cluster in its own thread (rule 2)."""
         retry_state = RetryState(watch.monitor_state)
         while not self._stop.is_set():
             self._try_watching(watch, shared, retry_state)
@@ -191,7 +188,6 @@ class Monitor:
 
     @contextmanager
     def _shared_resources(self, launch: SparkLaunch) -> Iterator[SharedResources]:
-        """Rule 3."""
         settings = self._settings
         check_tables(settings.paths.tables)
         with launched_session(launch, settings.spark.log_level) as session:
@@ -206,7 +202,6 @@ class Monitor:
 
 @contextmanager
 def _reporting_spark_end(shared: SharedResources) -> Iterator[None]:
-    """If Spark has ended, replace the error of a call by SparkEndedError."""
     try:
         yield
     except (Py4JError, PySparkException, OSError):

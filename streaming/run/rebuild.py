@@ -82,7 +82,6 @@ def _repair_tables(root: str, stamp: str, on_repair: Callable[[str], None]) -> N
 
 
 def _rebuild(session: SparkSession, settings: Settings, stamp: str) -> str | None:
-    """Rules 2 and 3."""
     checkpoint = settings.paths.checkpoint.rstrip("/")
     new = Files(session, f"{checkpoint}.{stamp}.new")
     tables = DeltaTables(settings.paths.tables, versions_kept_hours=settings.tables.versions_kept_hours)

@@ -118,6 +118,5 @@ class ClusterWatch:
 
 
 def _local_folders(paths: PathSettings) -> Mapping[str, str]:
-    """Return the folders that are on a disk of this machine. The keys are the names of the settings."""
     folders = {"checkpoint": local_folder(paths.checkpoint), "tables": local_folder(paths.tables)}
     return {name: str(folder.root) for name, folder in folders.items() if folder is not None}

@@ -239,7 +239,6 @@ class WriterClaim:
         return other.renewals != before
 
     def _is_here(self, other: Writer) -> bool:
-        """Return True if the other writer is on this machine, and its process is visible."""
         is_known = bool(other.machine) and other.process_start_ticks is not None
         return is_known and other.machine == self._mine.machine
 

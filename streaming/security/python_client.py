@@ -102,7 +102,6 @@ _CONNECTION_CLOSED = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallErr
 
 
 def _find_tls_error(error: BaseException | None) -> ssl.SSLError | None:
-    """Find a TLS error in the arguments of a client error, or in its chain of causes."""
     while error is not None:
         ssl_error = next((part for part in error.args if isinstance(part, ssl.SSLError)), error)
         if isinstance(ssl_error, ssl.SSLError):

@@ -107,7 +107,6 @@ def _steps(kind: EventType, table: CommittedTable, start: Position, since_ms: in
 
 
 def _snapshot_steps(kind: EventType, table: CommittedTable, start: Position, since_ms: int) -> Iterator[Step]:
-    """Yield the stored rows of the table version `start.version` sorted by day (`commit_order`, rule 2)."""
     for day in table.days(start.version, start.day):
         number = start.rows if day == start.day else 0
         place: Key | int = (start.after if day == start.day else ()) or number

@@ -111,7 +111,6 @@ def _generation(generation: Membership) -> Mapping[str, Any]:
 
 
 def _last_findings(past: PastGroup) -> Mapping[str, Any] | None:
-    """Return the findings of the last measurement, or None if the last measurement is recent."""
     if past.last_findings is None:
         return None
     return {
@@ -122,7 +121,6 @@ def _last_findings(past: PastGroup) -> Mapping[str, Any] | None:
 
 
 def _cause(row: Row | None) -> Mapping[str, Any] | None:
-    """Return a cause of lag from its row in `lag_causes`, or None if there is no row."""
     if row is None:
         return None
     names = ("cause", "text", "reason", "topic", "partition", "member", "client_id", "client_host")

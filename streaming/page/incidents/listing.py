@@ -183,7 +183,6 @@ def _has_no_coordinator(incident: Incident) -> bool:
 
 
 def _list_order(known: KnownIncident | IncidentEntry) -> tuple[bool, int, int, str]:
-    """Sort by rule 3."""
     incident = known.incident
     groups = -incident.group_count if incident.is_open else 0
     return not incident.is_open, groups, -incident.since_ms, incident.incident_id

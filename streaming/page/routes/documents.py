@@ -30,7 +30,6 @@ class Documents:
         return self._read_events(Address(_EVENTS, query)) if path == _EVENTS else None
 
     def _read_events(self, address: Address) -> Answer:
-        """Return the events. `api.events` has the rules."""
         clusters = {one.cluster for one in self._site.select_clusters(address.query)}
         limit = max(1, address.whole_number("limit", DEFAULT_EVENTS, MAX_EVENTS))
         if self._events is None or not clusters:

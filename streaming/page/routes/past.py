@@ -95,7 +95,6 @@ class PastPages:
         return self._read(request)
 
     def _read(self, request: PastRequest) -> Answer:
-        """Answer a request from the tables (rule 4)."""
         try:
             with self._limit.place():
                 if not request.is_group:

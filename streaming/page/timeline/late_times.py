@@ -90,7 +90,6 @@ def _columns(rows: Sequence[tuple[int, float]]) -> tuple[_Times, _Ages]:
 
 
 def _union(starts: _Times, ends: _Times) -> tuple[_Times, _Times]:
-    """Merge overlapping periods. The result is sorted."""
     order = np.argsort(starts)
     starts, ends = starts[order], np.maximum.accumulate(ends[order]) if len(ends) else ends
     is_new = np.append(True, starts[1:] > ends[:-1])[: len(starts)]
@@ -98,7 +97,6 @@ def _union(starts: _Times, ends: _Times) -> tuple[_Times, _Times]:
 
 
 def _without(silences: Sequence[Span], spans: Iterator[Span]) -> Iterator[Span]:
-    """Remove the periods without measurements from the spans (rule 4)."""
     for span in spans:
         start_ms = span.from_ms
         for silence in silences:

@@ -114,7 +114,6 @@ class _Drawing:
         return Rect(left, top, max(_MIN_WIDTH, self.x(span.to_ms) - left), height, css, title)
 
     def _text_in(self, box: Rect, text: str, css: str) -> Iterator[Text]:
-        """Yield the text of a rectangle if there is space for it."""
         if text_width(text) + 2 <= box.width:
             yield Text(box.x + box.width / 2, box.y + box.height - 4.5, text, css, "middle", box.title)
 
@@ -197,7 +196,6 @@ class _Drawing:
         return top
 
     def _peak(self, points: Sequence[LagPoint], limit: int, bottom: float) -> Iterator[Text]:
-        """Yield the highest lag as text, near its point on the line."""
         known = [(point.records, point) for point in points if point.records]
         if known:
             records, point = max(known, key=lambda pair: pair[0])
@@ -212,7 +210,6 @@ class _Drawing:
             yield Text(x, y + 14 if y - 4 < bottom - self.layout.lag_height + 8 else y - 4, text, "tl-peak", "middle")
 
     def _through_everything(self, lag_from: float) -> None:
-        """Draw the shapes that cross several rows: times without measurements, commit gaps, and rebalances."""
         timeline, bottom = self.timeline, self.y - 4
         for span in timeline.silences:
             title = f"{SILENCE} {times(span, timeline.window)}"

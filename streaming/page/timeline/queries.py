@@ -118,7 +118,6 @@ class GroupTables:
         return table.query(f"SELECT {_LAG_COLUMNS} FROM stored WHERE {self._where('sampled_time', piece)}")  # noqa: S608 - quoted
 
     def _pieces(self, table: StoredTable, window: Window) -> Sequence[Window]:
-        """Divide the window into pieces of at most `ROWS_AT_ONCE` rows (`lag_rows.pieces`)."""
         minutes = table.rows(
             "SELECT date_trunc('minute', sampled_time) AS minute, count(*) AS rows FROM stored"  # noqa: S608 - quoted
             f" WHERE {self._where('sampled_time', window)} GROUP BY minute ORDER BY minute"

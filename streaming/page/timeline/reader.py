@@ -142,7 +142,6 @@ class _Reading:
         )
 
     def _generations(self, group: GroupAtEnd) -> Sequence[Generation]:
-        """Return the generations of the window, and the last generation before the window (rule 1)."""
         last_ms, from_ms = group.last_record_ms, self._window.from_ms
         if last_ms is None:
             return ()

@@ -73,7 +73,6 @@ def section_of(timeline: Timeline) -> TimelineSection:
 
 
 def _legend(timeline: Timeline) -> Iterator[LegendEntry]:
-    """Yield one entry for each kind of shape in the picture."""
     marks, gaps, members = timeline.marks or (), timeline.gaps.spans, timeline.members
     if any(mark.rebalances for mark in marks):
         yield LegendEntry("tl-key-mark", "rebalance")

@@ -20,7 +20,6 @@ from streaming.signals import PARTITION, fairness
 
 
 def _own_drift(report: GroupReport) -> Iterator[Sample]:
-    """Yield the drift from the group's own strategy if the drift is not 0."""
     own = report.assignment.own
     if own is not None and own.drift_partitions:
         yield Sample((report.group_id, own.strategy), own.drift_partitions)

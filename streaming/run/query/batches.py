@@ -114,7 +114,6 @@ class BatchSink:
             return_freed_memory()
 
     def _apply(self, batch: DataFrame, batch_id: int) -> int:
-        """Apply a batch and return its size in bytes."""
         started = time.monotonic()
         new_rows, batch_bytes = self._update_state(batch, batch_id)
         self._append(new_rows, batch_id)
@@ -131,7 +130,6 @@ class BatchSink:
             _log.debug("%s: the log of the file source was not shortened: %s", self._cluster, plain_cause(failure))
 
     def _append(self, new_rows: Mapping[Table, pa.Table], batch_id: int) -> None:
-        """Append the rows of a batch to the tables, and then store the progress of the tables."""
         for table in self._tables.append_batches(new_rows, batch_id):
             _log.info("%s: batch %d is already in table %s", self._cluster, batch_id, table.name)
         self._progress_file.store()
@@ -207,7 +205,6 @@ class BatchSink:
         return {table: self._unwritten(table, arrow_table(table, of_table)) for table, of_table in rows.items()}
 
     def _unwritten(self, table: Table, rows: pa.Table) -> pa.Table:
-        """Return the rows that were not yet in the table when the checkpoint was created."""
         written = self._bootstrap.positions.get(table.name)
         if written is None or not len(written) or not rows.num_rows:
             return rows
@@ -221,7 +218,6 @@ class BatchSink:
 
 
 def _last_records(commits: pa.Table) -> Int64Array:
-    """Return partition, offset and time of the last records in `commits`."""
     names = ("offsets_topic_partition", "offsets_topic_offset", "timestamp_ms")
     if commits.num_rows > RECORDS_PER_BROKER:
         offsets = commits["offsets_topic_offset"].to_numpy()

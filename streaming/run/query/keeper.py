@@ -112,7 +112,6 @@ class QueryKeeper:
 
     @property
     def _partitions(self) -> int:
-        """The number of partitions of `__consumer_offsets` that the query reads."""
         return self._own_partitions.counts[-1] if self._own_partitions.counts else 0
 
     def _partitions_sampled(self) -> int:
@@ -120,7 +119,6 @@ class QueryKeeper:
         return 0 if sample is None else sample.offsets_topic_partitions
 
     def _has_grown(self) -> bool:
-        """Return True if `__consumer_offsets` has more partitions than the query reads."""
         return self._partitions_sampled() > self._partitions
 
     def use_partitions(self, partitions: int) -> None:

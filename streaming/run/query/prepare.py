@@ -251,7 +251,6 @@ def _initial_snapshot(row: Mapping[str, Any]) -> GroupSnapshot:
 
 
 def _write_bootstrap(files: Files, bootstrap: Bootstrap) -> dict[str, int]:
-    """Write the bootstrap files. Return the checksum of each file by file name."""
     stored = {
         **{
             f"origin/{name}.positions": numbers.astype("<i8").tobytes() for name, numbers in bootstrap.positions.items()

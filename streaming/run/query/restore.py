@@ -81,7 +81,6 @@ def stored_state(session: SparkSession, query_checkpoint: str) -> tuple[list[Gro
 def _undamaged_state(
     session: SparkSession, settings: Settings, files: Files
 ) -> tuple[list[GroupState], list[PartitionSnapshot]]:
-    """Return the stored state. Raises SparkEndedError, and CheckpointDamagedError if the state cannot be read."""
     try:
         return stored_state(session, files.uri(QUERY))
     except (PySparkException, Py4JError, msgspec.DecodeError, ArrowException) as failure:

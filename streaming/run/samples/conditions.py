@@ -102,7 +102,6 @@ class GroupConditions:
         self._row_dates = {key: self._row_dates[key] for key in evaluation.known}
 
     def _rows(self, evaluation: ConditionEvaluation, sampled_at_ms: int) -> Sequence[Row]:
-        """Return a row for each change, and for each active condition without a row on the sample's UTC date."""
         today = utc(sampled_at_ms).date()
         repeated = [
             ConditionChange(group_id, condition, active=True, read_up_to_ms=None)

@@ -94,10 +94,6 @@ class FeedbackWriter:
 
 
 def _fact_content(events: Sequence[ExternalFact]) -> frozenset[Hashable]:
-    """Return the content of the facts without their times.
-
-    Two facts with the same values but different times have equal content.
-    """
     return frozenset(_topics_content(event) if isinstance(event, TopicsSampled) else event for event in events)
 
 

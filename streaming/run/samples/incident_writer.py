@@ -33,8 +33,6 @@ MAX_UNWRITTEN: Final = 1_000
 
 
 class _Append(NamedTuple):
-    """The time and the incidents of appended rows."""
-
     sampled_at_ms: int
     incidents: Sequence[Incident]
 
@@ -84,7 +82,6 @@ class IncidentWriter:
         return [one for one in written if self._row_dates[one.incident_id] < today]
 
     def _resolve_doubt(self, append: _Append) -> None:
-        """Apply rule 2."""
         time = utc(append.sampled_at_ms)
         if sampled_times(self._tables.root, INCIDENTS, time, time, self._cluster):
             self._confirm(append)

@@ -120,7 +120,6 @@ class Incidents:
         return replace(sampled, active=active, unknown=frozenset(held | unknown_coordinators))
 
     def _groups_without_coordinator(self, reports: Reports, sample: ClusterSample) -> Sequence[str]:
-        """Return the groups whose partition of `__consumer_offsets` has no leader."""
         leaderless = self._coordinators.leaderless
         if not leaderless or not sample.offsets_topic_partitions:
             return ()
@@ -135,7 +134,6 @@ class Incidents:
 
 
 def _hidden(conditions: GroupConditions, lag_causes: LagCauses) -> frozenset[EvidenceKey]:
-    """Return the keys of conditions and causes of lag that were active, but are unknown at this sample."""
     return frozenset(
         {
             *(EvidenceKey(CONDITION, name, group_id) for group_id, name in conditions.hidden),
@@ -176,7 +174,6 @@ def _unknown_lags(group_ids: Collection[str], reports: Reports) -> Iterator[Evid
 
 
 def _groups_with_evidence(view: MonitorView, reports: Reports) -> Collection[str]:
-    """Return the groups with a condition, a cause of lag, lost records, or a lag above the limit."""
     found = {*reports.with_findings}
     if view.lag is not None:
         columns = (view.lag.groups[name].to_pylist() for name in ("group_id", "records_lost", "lag_seconds"))
@@ -188,7 +185,6 @@ def _groups_with_evidence(view: MonitorView, reports: Reports) -> Collection[str
 
 
 def _topics_with_losses(view: MonitorView) -> Mapping[str, Collection[str]]:
-    """For each group, return the topics in which the group lost records."""
     topics = defaultdict[str, set[str]](set)
     if view.lag is not None:
         partitions = view.lag.partitions

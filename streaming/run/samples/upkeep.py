@@ -77,7 +77,6 @@ class Upkeep:
 
 
 def _damage_text(path: str) -> str | None:
-    """Return one line about a damaged file and its remedy, or None without a damaged file."""
     with suppress(OSError):
         folder = local_folder(path)
         if folder is not None and (damage := find_table_damage(folder, reads_rows=True)):

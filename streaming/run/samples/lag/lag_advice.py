@@ -62,7 +62,6 @@ class LagAdvice:
 def _inputs_of_advised_groups(
     explained: Mapping[str, ExplainedLag], view: MonitorView
 ) -> Iterator[tuple[str, Hashable]]:
-    """Yield the inputs that rule 1 compares, for each group whose cause can have advice."""
     for group_id, one in explained.items():
         record = view.groups.get(group_id)
         evaluation = current_evaluation(record) if record is not None else None

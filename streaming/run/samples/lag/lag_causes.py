@@ -98,7 +98,6 @@ class LagCauses:
     def _changes(
         self, explained: Mapping[str, ExplainedLag], lag: LagEvaluation, sampled_at_ms: int
     ) -> tuple[list[Row], dict[str, Row]]:
-        """Return the new rows, and the rows of the causes that are active now."""
         rows, active = [], {}
         may_go_on = self._groups_that_have_not_caught_up(lag)
         for group_id, row in self._active.items():
@@ -146,7 +145,6 @@ def explain_lags(
 
 
 def _identity(row: Row) -> tuple[str, ...]:
-    """Return `Cause.identity` of the cause in a row."""
     number = "" if row["partition"] is None else str(row["partition"])
     return row["cause"], row["reason"], row["topic"] or "", number, row["member"] or "", row["client_host"] or ""
 
@@ -167,19 +165,16 @@ def _groups_with_unknown_lag(lag: LagEvaluation) -> frozenset[str]:
 
 
 def _do_wait(table: pa.Table) -> pa.ChunkedArray:
-    """For each row, return True if the lag in seconds is at least WAITING_SECONDS (rule 1 of `lateness.py`)."""
     return pc.fill_null(pc.greater_equal(table["lag_seconds"], WAITING_SECONDS), fill_value=False)
 
 
 def _oldest_commits_of_waiting_groups(lag: LagEvaluation) -> Mapping[str, int]:
-    """For each group, return the oldest last commit of the partitions with waiting records."""
     waiting = lag.unblocked.filter(_do_wait(lag.unblocked))
     oldest = waiting.group_by("group_id").aggregate([("commit_timestamp_ms", "min")])
     return dict(zip(oldest["group_id"].to_pylist(), oldest["commit_timestamp_ms_min"].to_pylist(), strict=True))
 
 
 def _rows_of_waiting_groups(lag: LagEvaluation) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Yield all partitions of each group that has a partition with waiting records (rule 1)."""
     table = lag.unblocked
     group_ids = pc.unique(table["group_id"].filter(_do_wait(table)))
     if not len(group_ids):
@@ -222,7 +217,6 @@ def _key(row: Mapping[str, Any]) -> TopicPartition:
 
 
 def _was_behind_at_commit(row: Mapping[str, Any], sample: ClusterSample) -> bool:
-    """Return True if the lag was at least WAITING_SECONDS at the last commit (rule 2 of `lateness.py`)."""
     since_commit_seconds = max(0, sample.sampled_at_ms - row["commit_timestamp_ms"]) / 1000
     return bool(row["lag_seconds"] - since_commit_seconds >= WAITING_SECONDS)
 

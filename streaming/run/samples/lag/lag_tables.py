@@ -104,7 +104,6 @@ def _changed_rows(now: pa.Table, before: pa.Table, numbers: Sequence[str]) -> pa
 
 
 def _end_rows(now: pa.Table, before: pa.Table) -> pa.Table:
-    """Return one end row for each partition of `before` that `now` does not contain."""
     keys = before.select(_KEYS).cast(pa.schema([now.schema.field(name) for name in _KEYS]))
     ended = keys.join(now.select(_KEYS), keys=list(_KEYS), join_type="left anti")
     columns = {field.name: pa.nulls(ended.num_rows, field.type) for field in now.schema}

@@ -79,7 +79,6 @@ class RetentionSettings:
         self._of_topics = {**known, **{topic: _Setting(found.get(topic), now_ms) for topic in due}}
 
     def _due_topics(self, topics: Collection[str], now_ms: int) -> list[str]:
-        """Return the topics whose settings must be requested now (rules 1 and 2)."""
         requested = {topic: self._of_topics.get(topic) for topic in topics}
         due = [topic for topic, setting in requested.items() if setting is None or setting.is_due(now_ms)]
         return sorted(due, key=lambda topic: (requested[topic] is not None, topic))[:TOPICS_PER_SAMPLE]
