@@ -1,7 +1,7 @@
 """Checks that one entry of a Delta log is complete.
 
-delta-rs reads each line of an entry separately. So if the last lines of an entry are missing, delta-rs applies the
-other lines and reports no error.
+delta-rs reads each line of an entry separately. If the last lines of an entry are missing, delta-rs applies the other
+lines without an error.
 
 1. Each line is one action: a JSON object whose values are JSON objects. An entry without any action is damaged.
 2. The first entry of a table contains the actions `protocol` and `metaData`.

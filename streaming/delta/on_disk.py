@@ -5,9 +5,9 @@ When the monitor creates a checkpoint, it reads the complete history with delta-
 delta-spark.
 
 With Delta's transaction identifier, a repeated append of a batch has no effect. The identifier consists of an
-application id and a batch id. A batch is appended only if its id is greater than the last committed batch id of the
-application. A new checkpoint numbers its batches from 0 again. So the application id contains the id of the checkpoint
-and the name of the table.
+application id and a batch id. A batch is appended only if its id is greater than the last id of the application. A new
+checkpoint numbers its batches from 0 again. So the application id contains the id of the checkpoint and the name of the
+table.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class DeltaTables:
     def append_batches(self, rows_by_table: Mapping[Table, pa.Table], batch_id: int) -> list[Table]:
         """Append the rows of a batch to each table. Returns the tables that already had this batch.
 
-        If the batch has no rows for a table, the table does not change.
+        A table for which the batch has no rows does not change.
         """
         return [
             table

@@ -3,7 +3,7 @@
 delta-rs ignores an empty log entry without an error. The rows of an empty log entry are missing. For other damage,
 delta-rs reports internal errors of Rust. So the monitor checks the files by four rules before delta-rs opens them:
 
-1. A table has a log. A folder is damaged if it has files but no log entry. A folder that does not exist is not damaged.
+1. A table has a log. A folder is damaged if it has files but no log entry. A missing folder is not damaged.
 2. The log is read from its last checkpoint. Without a checkpoint, it is read from version 0. Each later log entry must
    exist and must be complete (`log_entries`). The log entry with the version of the last checkpoint must also exist.
    delta-rs cannot append rows without this entry.

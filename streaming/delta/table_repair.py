@@ -33,8 +33,8 @@ _VERSION = re.compile(r"([0-9]{20})\.json")
 def repair_table(folder: LocalFolder, aside: Path) -> str:
     """Repair the table. Returns one sentence that describes the repair. Files are moved to the folder `aside`.
 
-    Raises OSError for a file that cannot be read or moved. An unreadable file is not damaged, so rule 5 does not apply
-    to its table.
+    Raises OSError for a file that cannot be read or moved. An unreadable file is not damaged, so its table is not moved
+    (rule 5).
     """
     with suppress(DeltaError):  # rule 5
         done = [*_repair_log(folder, aside), *_repair_rows(folder, aside)]

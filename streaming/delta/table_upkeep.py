@@ -2,8 +2,8 @@
 
 1. Old versions (log entries and replaced files) are stored for `versions_kept_hours`. So a reader can continue to read
    an old version that it has opened. Older versions cannot be read (no time travel). Delta's defaults are 30 days for
-   the log and one week for replaced files. With a batch every 2 s, 30 days are 1.3 million log entries, and each append
-   lists all entries.
+   the log and one week for replaced files. With a batch every 2 s, 30 days are 1.3 million log entries. Each append
+   would list all entries.
 2. Only the maintenance deletes old log entries. By default, delta-rs deletes old log entries after each append. With
    10,000 log entries, the deletion took 55 ms of the 83 ms for an append.
 3. A checkpoint of the log is written every `COMMITS_PER_CHECKPOINT` commits. Then the table is opened again from the

@@ -161,7 +161,7 @@ def addressed_name(rest: str, query: str, parameter: str = "id") -> str | None:
 def argument(query: str, name: str) -> str:
     """Return the first value of a query parameter.
 
-    The result is empty if the query does not contain the parameter, or if the query is not readable.
+    The result is empty if the query is not readable or does not contain the parameter.
 
     >>> argument("q=a+b%2F&q=c", "q"), argument("", "q")
     ('a b/', '')

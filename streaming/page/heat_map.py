@@ -4,8 +4,8 @@
    reconciliation (KIP-848), the cell also lists the partitions that the member must receive or release.
 2. The busiest member comes first. Equally busy members are sorted by name. The topic with the most partitions comes
    first.
-3. `level` is 0 for a cell without partitions. All other cells have a level from 1 to 5, in proportion to the partition
-   count of the cell. The cell with the most partitions has level 5.
+3. `level` is 0 for a cell without partitions. All other cells have a level from 1 to 5, in proportion to their
+   partition count. The cell with the most partitions has level 5.
 4. The page shows at most `MAX_MEMBERS` members and `MAX_TOPICS` topics. For all other members and topics, the page
    shows only their number.
 5. A member has a cell for each subscribed topic and for each topic with assigned partitions. A member whose partitions

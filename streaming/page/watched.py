@@ -63,7 +63,7 @@ class WatchedCluster:
 
     @property
     def lag(self) -> LagEvaluation | None:
-        """The lag of all groups at the last sample. None if the lag is unknown."""
+        """The lag of all groups at the last sample. Return None if the lag is unknown."""
         return self.view.lag if self.is_lag_known else None
 
     @property

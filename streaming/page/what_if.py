@@ -2,8 +2,8 @@
 
 1. `evaluation/what_if/inputs.py` collects the inputs. The module also decides for which groups the page shows no
    what-if.
-2. If a group is too large (rule 2 of `inputs.py`), a computation for the page would delay the batches. Instead, the
-   page shows the results that the Spark job stored together with the verdict. The stored results cover only the group
+2. If a group is too large (rule 2 of `inputs.py`), a computation would delay the batches. For a large group, the page
+   shows the results that the Spark job stored together with the verdict. The stored results cover only the group
    without a change. Stored results contain no `sizes` and no produce rates. For a group with one member more or fewer,
    the user can run `rebalance-monitor what-if`.
 3. The page does not run users' own strategies, because their code must run in a separate process. The page shows the

@@ -6,8 +6,8 @@
 2. The first write of each UTC date contains all partitions (`run/samples/lag/lag_tables.py`). So the reader reads only
    the rows on the date of the moment. If the cluster has no row on that date before the moment, the reader reads the
    previous date instead. If a partition has no row on the date that was read, its offset was deleted, or the monitor
-   did not run. The result does not contain a partition without a row. The result also does not contain a partition
-   whose last row is an end row (`offset_deleted`).
+   did not run. The result contains only partitions with a row. The result does not contain a partition whose last
+   row is an end row (`offset_deleted`).
 3. `lag_seconds` is the age of the oldest record that the group has not committed. While the committed offset does not
    change, the age grows by one second per second. So for a partition with a lag, the result is `lag_seconds` plus the
    time since the row.

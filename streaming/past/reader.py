@@ -177,7 +177,7 @@ class PastReader:
     def _incidents(self, at_ms: int) -> Mapping[str, Incident]:
         """Return the oldest open incident of each group, by group id.
 
-        Each open incident has a row of the same date as the last measurement, or of the previous date.
+        Each open incident has a row on the date of the last measurement or on the previous date.
         """
         last_ms = self.measurement(at_ms).last_ms
         if last_ms is None:

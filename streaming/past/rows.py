@@ -36,7 +36,7 @@ class StoredMembers(Members):
 
     @property
     def leader(self) -> GroupMember | None:
-        """The leader of a classic group. None if the leader is unknown."""
+        """The leader of a classic group. Return None if the leader is unknown."""
         return None if self.leader_id is None else self.by_id.get(self.leader_id)
 
 

@@ -69,7 +69,7 @@ class SampleLines:
 
 
 def requested_series(own: int, lines: Sequence[Lines]) -> tuple[Sequence[str], RequestedSeries]:
-    """Return the sorted ids of all groups with series, and the number of series before the limit drops series.
+    """Return the sorted ids of all groups with series, and the number of series without a limit.
 
     `own` is the number of series that describe the monitor itself.
     """

@@ -1,6 +1,6 @@
 """Adds the headers of metric families to the lines of samples, in Prometheus' text format or in OpenMetrics.
 
-prometheus-client writes the header lines (`# HELP`, `# TYPE`). The response does not contain families without samples.
+prometheus-client writes the header lines (`# HELP`, `# TYPE`). The response contains only families with samples.
 
 During a scrape, Python's garbage collection is paused. A scrape creates many thousand text objects, which would start
 many collections. Each collection would search the complete state of all groups. The objects of a scrape have no
@@ -56,8 +56,8 @@ def _header(signal: Signal, encoder: Encoder) -> bytes:
 def garbage_collection_paused() -> Iterator[None]:
     """Pause the garbage collection.
 
-    If several scrapes overlap, the pause ends with the scrape that started first. Then the other scrapes continue
-    without the pause.
+    If several scrapes overlap, the pause ends with the scrape that started first. After that, the other scrapes
+    continue without the pause.
     """
     was_enabled = gc.isenabled()
     gc.disable()

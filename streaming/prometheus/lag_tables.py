@@ -5,7 +5,7 @@ Null means unknown.
 1. If an open transaction blocks a group, the lag of the group is unknown. The tables of topics and partitions do not
    contain a blocked group. The table `unknown` contains the number of partitions with unknown lag per group and reason.
 2. A sum over partitions is known only if the value of each partition is known. A maximum ignores unknown values.
-3. The sums of a group include all topics of the group, even topics that the settings do not select.
+3. The sums of a group include all topics, even topics that the settings do not select.
 4. Some values are null if they show no problem. The number of lost records is null instead of 0. The time until records
    are lost is null if it is not shorter than `SOON_SECONDS`. `lag_seconds_is_bound` is null if the lag is not a lower
    bound.

@@ -4,9 +4,8 @@
    with the names of other exporters do not depend on `granularity`.
 2. For the K worst groups (`top_k`), `/metrics` also contains all metrics down to the granularity `partition`.
 3. `include` selects a metric for every group. `exclude` removes a metric.
-4. By default, a healthy group has at most 15 series, and one more series for each of its topics. A rebalance in
-   progress adds one series. A lag that is only a lower bound also adds one series. Only groups with troubles have more
-   series.
+4. By default, a healthy group has at most 15 series, plus one series per topic. A rebalance in progress adds one
+   series. A lag that is only a lower bound also adds one series. Only groups with troubles have more series.
 5. Totals include values that are not selected. For example, the lag of a group includes the lag of topics that are not
    selected. The metrics of the monitor itself count all groups and topics.
 """

@@ -4,14 +4,14 @@
    granularity, the limit drops all series or no series. So a sum over the series of one granularity of a group is
    always complete. The finest shown granularity of a group is the finest granularity that the limit does not drop.
 2. If there are more than `max_series` series, the limit first drops the finest granularity, group by group. The limit
-   starts with the group that has the least trouble, and ends with the worst group. Then the limit drops the next
-   coarser granularities in the same order, the granularity `group` last. So a group's series of one granularity exist
-   only if its series of all coarser granularities exist.
+   starts with the group that has the least trouble, and ends with the worst group. Next, the limit drops the coarser
+   granularities in the same order, the granularity `group` last. So a group's series of one granularity exist only if
+   its series of all coarser granularities exist.
 3. Topic series without a group rank like the group with the least trouble.
 4. The limit never drops the series that describe the monitor itself. `max_series` includes the series of the monitor
    itself. The limit also never drops the standard metrics of the process (`process_metrics`). The standard metrics
    (about 15 series) are not part of `max_series`.
-5. The number of dropped series does not include series that the settings do not select (`metric_selection`).
+5. Series that the settings do not select are not in the number of dropped series (`metric_selection`).
 6. Several clusters in one response share `max_series`. If a cluster needs less than its share, the other clusters use
    the rest.
 7. After dropped series (`LimitEdge`), the next scrape shows more series only up to 99 percent of `max_series`. Without

@@ -56,7 +56,7 @@ _log = logging.getLogger(__name__)
 
 
 class QueryEndedError(RemedyError):
-    """Error: a query stopped without a failure, although the monitor had not requested the stop."""
+    """Error: a query stopped without a failure and without a request of the monitor."""
 
 
 class Monitor:

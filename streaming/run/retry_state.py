@@ -1,6 +1,6 @@
 """Count failed attempts to run a query or to watch a cluster. Decide which failures are logged, and how long to wait.
 
-1. After each failed attempt, the cluster is not ready, and the number of query restarts is increased by one.
+1. After each failed attempt, the cluster is not ready, and the number of query restarts increases.
 2. The reason of a failure is logged if it differs from the reason of the previous failure. Before the comparison, ids,
    ports and times are removed from both reasons.
 3. Each pause is twice as long as the previous pause, up to `LONGEST_PAUSE_SECONDS`.

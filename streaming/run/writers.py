@@ -19,12 +19,12 @@ checkpoint.
    not contain a user name or a password.
 5. If a record cannot be read or written, the monitor continues. The monitor logs the failure once. Without the record,
    a second writer is not detected.
-6. A writer on a different machine can pause for more than `WATCH_SECONDS`, for example because its machine was
-   suspended. Then a new writer treats the paused writer as crashed, and removes its record. So before each append, a
-   monitor reads the record that it wrote. If the record is missing or belongs to a different run, the monitor stops
-   without the append. Two cases remain. If a monitor pauses between the check and the end of the append, the rows are
-   written twice. If a monitor pauses in a renewal before it writes the record, it writes the record after the pause.
-   After such a pause, both monitors write until one monitor stops (rule 3).
+6. A writer on a different machine can pause for more than `WATCH_SECONDS`, for example on a suspended machine. Then a
+   new writer treats the paused writer as crashed, and removes its record. So before each append, a monitor reads the
+   record that it wrote. If the record is missing or belongs to a different run, the monitor stops without the append.
+   Two cases remain. If a monitor pauses between the check and the end of the append, the rows are written twice. If a
+   monitor pauses in a renewal before it writes the record, it writes the record after the pause. After such a pause,
+   both monitors write until one monitor stops (rule 3).
 """
 
 from __future__ import annotations

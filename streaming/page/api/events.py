@@ -14,9 +14,9 @@ repeated rows (`is_repeated`). Rules:
    of all types. So the limit of a response does not change the order of events.
 4. A cursor contains one position for each table. If a later version of the monitor adds a table, older cursors contain
    no position for the new table. A client with an older cursor also receives the stored events of the new table.
-5. A cursor becomes invalid if the client did not poll for hours, or if a table was created again. The response then has
-   the status 410, and the client must start again with a time. The client can recognise known events, because the `id`
-   of an event stays the same.
+5. A cursor becomes invalid if the client did not poll for hours. A table that was created again also makes a cursor
+   invalid. The response then has the status 410, and the client must start again with a time. The client can recognise
+   known events, because the `id` of an event stays the same.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Builds the OpenAPI document (version 3.1) of the API.
 
-The schemas come from the types in `documents`, the descriptions of fields from `API.md`, and the filters from
+The schemas come from the types in `documents`. Descriptions of fields come from `API.md`, and filters from
 `finding.search`. Schemas allow unknown fields, because later versions can add fields.
 """
 

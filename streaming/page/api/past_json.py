@@ -1,6 +1,6 @@
 """Converts groups of the past to JSON.
 
-Fields with the same name have the same meaning in documents about the past and about the present (API.md).
+In documents about the past and about the present, equal field names have the same meaning (API.md).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Collects the values on the page of a client host: the members on the host, and their partitions.
 
 1. The client host of a member comes from the last record of its group.
-2. The lag of a member is the sum of the lags of its partitions at the last sample. The sum is unknown if the lag of one
-   partition is unknown, or if the last sample is stale. The lag of a partition without a committed offset is unknown.
+2. The lag of a member is the sum of the lags of its partitions at the last sample. The sum is unknown if one of the
+   lags is unknown, or if the last sample is stale. The lag of a partition without a committed offset is unknown.
 3. If an open transaction blocks a group, the partitions of its members are unknown.
 """
 

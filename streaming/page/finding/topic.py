@@ -1,9 +1,9 @@
-"""Collects what the page of a topic shows: its groups, the owners of its partitions, and its produce rates.
+"""Collects what the page of a topic shows: its groups, the owners of its partitions, and its rates.
 
 1. A group reads a topic if a member subscribes to the topic or owns a partition of the topic. The group also reads the
    topic if it has committed offsets for the topic (`GroupReport.topics`).
-2. The partition count comes from the last sample. If the last sample is stale, all values from samples are unknown.
-   Then the page shows only the partitions with an owner.
+2. The partition count comes from the last sample. If the last sample is stale, all values from samples are unknown. For
+   a stale sample, the page shows only the partitions with an owner.
 3. The monitor measures the produce rate of a partition only if a group has committed offsets for the partition. The
    rate is unknown if an open transaction blocks all groups with committed offsets for the partition. The load of the
    topic and its hottest partition come from `evaluation.lag.topic_loads`.
@@ -75,7 +75,7 @@ class TopicDetail:
 
 
 def topic_detail(watched: WatchedCluster, topic: str) -> TopicDetail | None:
-    """Return the details of a topic. Return None if no group reads the topic and no fresh sample contains the topic."""
+    """Return the details of a topic. Return None if neither a group nor a fresh sample contains the topic."""
     sample = watched.view.sample if watched.is_fresh else None
     lag = watched.lag
     reports = sorted((one for one in watched.reports.values() if topic in one.topics), key=lambda one: one.place)

@@ -6,9 +6,9 @@
 2. `?group=` selects the incidents that have evidence about this group.
 3. Open incidents come first, sorted by their number of groups, the largest number first. Open incidents with equally
    many groups are sorted by start time, the newest first. Ended incidents follow, the newest first.
-4. If the cluster is not ready, the monitor does not know whether an open incident is still open. Open incidents from
-   the table can also have ended. The list sorts possibly open incidents like open incidents, and shows their last
-   sampled values. Exception: with a fresh sample, the monitor always knows whether a coordinator is missing.
+4. While the cluster is not ready, the monitor does not know whether an open incident has ended. Open incidents from the
+   table can also have ended. The list sorts possibly open incidents like open incidents, and shows their last sampled
+   values. Exception: with a fresh sample, the monitor always knows whether a coordinator is missing.
 """
 
 from __future__ import annotations

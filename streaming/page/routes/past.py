@@ -11,7 +11,7 @@
 4. Only one request at a time reads the tables, because a list of all groups reads much data. `MAX_WAITING_READS` more
    requests wait. If more requests arrive, they receive the status 503. Clients can repeat a request after
    `RETRY_SECONDS`.
-5. If several clusters have the group, the status is 300, and the request must select a cluster with `?cluster=`.
+5. If several clusters have the group, the status is 300, and the request must contain `?cluster=`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Defines the state of a group at the end of the timeline's window. The window ends now or at a moment in the past.
 
 1. The values of the present come from the view of the monitor. The values of the past come from the tables.
-2. The limit of the lag (`max_lag_seconds`) comes from the present settings, even if the window ends in the past. If the
-   group does not exist now, the limit is unknown. Without a known limit, the timeline shows no periods above the limit.
+2. The limit of the lag (`max_lag_seconds`) always comes from the present settings. If the group does not exist now, the
+   limit is unknown. Without a known limit, the timeline shows no periods above the limit.
 """
 
 from __future__ import annotations

@@ -246,7 +246,7 @@ def condition_bars(
 ) -> tuple[ConditionBars, ...]:
     """Return the conditions, sorted by their first start (rule 3).
 
-    `active` contains the name, the start time and the text of each condition in the report of the group.
+    `active` contains the name, the start and the text of each condition in the group's report.
     """
     ends: dict[tuple[str, int], tuple[int | None, str]] = {}
     for row in sorted(rows, key=lambda row: (row.sampled_ms, not row.active)):

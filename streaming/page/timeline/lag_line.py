@@ -5,13 +5,13 @@ lag of the partition. The lag of a group is the sum of the lags of its partition
 `LOOK_BACK_MS` before the window (the look-back).
 
 1. If the lag of one partition is unknown, the lag of the group is unknown.
-2. If a partition has no row in the look-back and the window, its lag did not change. So the lag of the partition in the
+2. A partition without a row in the look-back and in the window has an unchanged lag. So the lag of the partition in the
    report is correct for the whole window.
 3. Some partitions have a row in the window but no row in the look-back. The lag of such a partition before its first
    row is unknown. So before the first row of the partition, the lag of the group is only a lower bound. If the report
    does not contain the lag, the lag of the group is always a lower bound.
-4. A partition that is not in the report is not part of the sum after its last row. After an end row (`offset_deleted`),
-   a partition has no committed offset and is not part of the sum.
+4. The sum includes a partition outside the report only until its last row. After an end row (`offset_deleted`), the sum
+   excludes the partition, because its committed offset was deleted.
 5. The value of an interval is the highest lag in the interval. In periods without measurements, the value is unknown.
 """
 

@@ -4,7 +4,7 @@
    has a lag, the age of its oldest record grows by one second per second. So each row also shows at which time the lag
    exceeds the limit. The period above the limit ends at the next row of the partition.
 2. The lag of the group is above the limit while at least one partition is above the limit.
-3. A partition that is not in the report has no lag after its last row.
+3. A partition outside the report is evaluated only until its last row.
 4. In periods without measurements, it is unknown whether the lag was above the limit.
 """
 

@@ -5,8 +5,7 @@
 2. If rule 1 results in too many rows (`MAX_ROWS`), each row shows the members of one client host.
 3. If there are more than `MAX_ROWS` hosts, only the hosts with the most changes have separate rows. All other hosts
    share the last row, `other members`.
-4. The rows are sorted by name. The values come from the last generation before the window, and from the last generation
-   of each column (`GroupTables.generations`).
+4. The rows are sorted by name. The values come from the generations that `GroupTables.generations` returns.
 5. Before the first known generation, and while the members are unknown, the picture shows no partitions.
 """
 

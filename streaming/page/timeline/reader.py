@@ -2,15 +2,15 @@
 
 1. Each table file contains rows of one date. The reader reads only the files of the window and of the look-back. For
    the members, the reader also reads the files of the newest rebalance before the window. If the group has no record in
-   the window, the members did not change. Then the reader reads no files for the members.
+   the window, the members did not change. In a window without records, the reader reads no files for the members.
 2. The timeline shows no lag if the table `group_lag` has too many rows to read (`MAX_LAG_ROWS`). With more rows, each
    reload of the page would need several seconds of processor time.
 3. The reader reads `group_lag` in pieces, because the rows of one large group need several GB of memory. To limit the
    memory, at most `MAX_READS` requests read timelines of a cluster at the same time. `MAX_WAITING_READS` more requests
    wait. If more requests arrive, their pages show an error instead of the timeline.
-4. The reader caches a timeline of one hour for 10 s, and a longer timeline for at most `MAX_CACHE_SECONDS`.
-5. If a table cannot be read, a part of the timeline is missing, and the timeline contains the reason. A query for a
-   group id with a lone surrogate also fails, because no table contains lone surrogates.
+4. The reader caches a timeline of one hour for 10 s. A longer timeline is cached for at most `MAX_CACHE_SECONDS`.
+5. If a table cannot be read, a part of the timeline is missing, and `errors` contains the reason. A query for a group
+   id with a lone surrogate also fails, because no table contains lone surrogates.
 """
 
 from __future__ import annotations

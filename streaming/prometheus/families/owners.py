@@ -3,9 +3,8 @@
 The metrics show the busiest member, unowned partitions, uneven work, and the time of the assignment. The metrics also
 show the cause of lag and the worst partition. A healthy group has no series of the alert metrics.
 
-1. The busiest member has a series only if its group has excess partitions, because other groups need no alert. The
-   labels are client id, host and instance id. The member id is not a label, because each restart of a member would
-   create a new series.
+1. The busiest member has a series only if its group has excess partitions. The labels are client id, host and instance
+   id. The member id is not a label, because each restart of a member would create a new series.
 2. A group has at most one series of the busiest member. If several members are the busiest, the series shows the member
    with the alphabetically first member id.
 3. If no record describes the busiest member, the series is missing.

@@ -238,7 +238,7 @@ def _records(received_ms: int, commits: Iterable[Int64Array], updates: Iterable[
 
 
 def polled_positions(partition_states: Mapping[int, PartitionSnapshot]) -> Mapping[int, int]:
-    """Return the position in the polling mode: the event number after the last event that the query has read.
+    """Return the position in the polling mode: the number after the last event that the query has read.
 
     Return an empty result if the query has read no poll.
     """

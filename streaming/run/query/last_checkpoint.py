@@ -8,7 +8,7 @@ read with B. So with A, the monitor would read these records again and write the
 2. A new checkpoint is always allowed, because its monitor does not write existing rows again (`prepare.py`). The new
    checkpoint stores the id in the file as `Identity.after`.
 3. A start is allowed only if the file contains the id of this checkpoint or the id in `Identity.after`.
-4. If the file does not exist or cannot be read or written, the monitor does not check the id. A failure is logged.
+4. If the file is missing or cannot be read or written, the monitor does not check the id. A failure is logged.
 """
 
 from __future__ import annotations

@@ -198,8 +198,8 @@ def _last_rows(session: SparkSession, tables: DeltaTables, table: Table, of_clus
     """Return the last row of each group, without the columns of members and changes.
 
     In each partition, the row with the highest offset is the last row. If the group ended without a record (Gone), two
-    rows have this offset. Then the row with the later time is the last row. If a group has rows from two partitions,
-    the row with the later time is also the last row.
+    rows have this offset. Then the row with the later time is the last row. For two rows from two partitions, the row
+    with the later time is also the last row.
     """
     if tables.is_empty(table):
         return []

@@ -2,10 +2,9 @@
 
 The source does not join a group. But before the source reads records, it requests the committed offsets of its group
 id. The source repeats this request until a coordinator answers, and the request cannot be interrupted. The group id
-determines the coordinator. A coordinator that cannot load its partition of `__consumer_offsets`, for example because of
-a damaged record, never answers. By default, Spark uses a random group id. If the coordinator of the random group id
-never answers, the query waits forever without a log line. So the monitor chooses a group id whose coordinator has
-answered a request of the monitor.
+determines the coordinator. A coordinator that cannot load its partition of `__consumer_offsets` never answers. By
+default, Spark uses a random group id. If the coordinator of the random group id never answers, the query waits forever
+without a log line. So the monitor chooses a group id whose coordinator has answered a request of the monitor.
 """
 
 from __future__ import annotations

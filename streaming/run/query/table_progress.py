@@ -6,8 +6,8 @@ progress, the rows would be lost without an error.
 
 1. After each batch and at the stop, the monitor writes the progress of each table to a file. The progress is the
    version of the table and the last batch that this checkpoint wrote. The version alone is not sufficient, because
-   several clusters write to the same tables. The batch number alone is not sufficient, because rows from samples do not
-   belong to a batch.
+   several clusters write to the same tables. The batch number alone is not sufficient, because rows from samples have
+   no batch.
 2. The file is written after the tables. If the process is killed between the two writes, the file contains a lower
    progress than the tables. This is allowed.
 3. The start is refused if the progress of a table is lower than the progress in the file. As a remedy, `rebuild`
@@ -64,7 +64,7 @@ class ProgressFile:
             self._stored = progress
 
     def check(self) -> None:
-        """Raise RowsMissingError if a table has a lower version or last batch than the file (rules 3 to 5)."""
+        """Raise RowsMissingError if the progress of a table is lower than in the file (rules 3 to 5)."""
         stored = self._read()
         if stored is None or stored.tables != canonical_location(self._tables.root):
             return

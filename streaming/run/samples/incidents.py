@@ -1,9 +1,9 @@
 """Update the incidents of a cluster once per sample.
 
 The evidence comes from the monitor state. Conditions and causes of lag are evaluated before the incidents. Open
-incidents are read from the table at the first sample, so a restart does not end an incident. Later, the open incidents
-are in memory, so a failed write does not end an incident. `incident_writer.py` decides which rows must be written to
-the table.
+incidents are read from the table at the first sample, so they survive a restart. Later, the open incidents are in
+memory, so a failed write does not end an incident. `incident_writer.py` decides which rows must be written to the
+table.
 """
 
 from __future__ import annotations

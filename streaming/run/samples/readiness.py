@@ -1,6 +1,6 @@
 """Decide whether a cluster is ready.
 
-A cluster is ready if the query is running and has read the log to its end, and if all groups are evaluated. If a
+A cluster is ready if the query is running, the log is read to its end, and all groups are evaluated. If a
 `__consumer_offsets` partition has no leader, Spark's Kafka source waits and reads no other partition. After three
 minutes, the query fails. So a cluster with a partition without a leader is not ready. The last entries of a partition
 can be transaction markers, which clients do not receive. So the monitor compares the query's positions with the end of
@@ -83,8 +83,8 @@ class Readiness:
         appear all the time, `is_evaluated` may never be True. So the cluster becomes ready after
         `EVALUATED_WITHIN_SAMPLES` samples, even if `is_evaluated` is False.
 
-        After LEADERLESS_MS without a leader, the cluster is not ready until the query reads the log to its end. A
-        shorter time without a leader is normal when a broker restarts.
+        After LEADERLESS_MS without a leader, the query must read the log to its end again before the cluster is ready.
+        A shorter time without a leader is normal when a broker restarts.
         """
         with self._lock:
             if self._is_without_leader(sample):

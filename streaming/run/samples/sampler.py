@@ -1,4 +1,4 @@
-"""Run the sampling loop: take a sample, compute lag, evaluate readiness, and send feedback to the states of groups.
+"""Run the sampling loop: take a sample, compute lag, evaluate readiness, and send feedback.
 
 The loop does not wait for batches, because lag and topics can change while no batch runs.
 """

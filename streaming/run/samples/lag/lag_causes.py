@@ -6,11 +6,11 @@ Store the causes in the monitor state. Write the start and the end of each cause
 2. A cause starts at the first sample that finds it. A cause ends when a different cause replaces it, or when the group
    has caught up. A group has caught up if no partition is behind. Each partition with waiting records must also have a
    commit after the start of the cause. If only the rates change, the cause does not end (`Cause.identity`).
-3. If the monitor cannot decide whether a cause exists, no cause starts or ends. If the lag is unknown, or only a bound
-   below WAITING_SECONDS is known, the monitor cannot decide. After a restart, the monitor must first observe the
-   partitions for some time.
+3. If it is unknown whether a cause exists, no cause starts or ends. If the lag is unknown, or only a bound below
+   WAITING_SECONDS is known, the cause is unknown. After a restart, the monitor must first observe the partitions for
+   some time.
 4. The monitor state also contains the advice for each cause (`lag_advice.py`). The table does not contain advice,
-   because a cause often starts before the capacity of the members is known.
+   because a cause often starts before the members' capacity is known.
 5. The row of an active cause is written again on each UTC date. So the deletion of old dates never deletes the last row
    of an active cause.
 6. The active causes are read from the table at the first sample. After an append that raised an error, the next sample

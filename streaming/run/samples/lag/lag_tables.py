@@ -6,7 +6,7 @@ deletion of old dates never deletes the last row of a partition.
 
 After the deletion of a committed offset, the next write contains an *end row* for the partition. The `unknown_reason`
 of an end row is `offset_deleted`, and all values are null. To find deleted offsets after a restart, the first write
-reads the partitions of the same date from the table.
+reads the table's partitions of the same date.
 """
 
 from __future__ import annotations
