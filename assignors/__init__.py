@@ -105,10 +105,10 @@ AS_LEADER: Mapping[str, Mapping[str, PartitionAssignor]] = MappingProxyType(
 
 
 class UnknownAssignorError(KeyError):
-    """The requested name is not the name of a built-in strategy."""
+    """Error: no built-in strategy has the requested name."""
 
     def __str__(self) -> str:
-        """Return the message. ``KeyError.__str__`` would put quotes around the message."""
+        """Return the message without the quotes that ``KeyError.__str__`` adds."""
         return str(self.args[0])
 
 

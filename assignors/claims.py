@@ -1,10 +1,9 @@
 """Finds the previous owner of each partition from the claims of all members.
 
-In a classic group, the leader does not know the previous assignment. Each member *claims* the partitions that it owns:
-it sends a list of them (KIP-54: in the userData of ``sticky``; KIP-429: in ``ownedPartitions``). A member that missed a
-rebalance can come back and claim partitions that now belong to a different member. So every claim contains a generation
-(KIP-792). The claim with the newer generation wins. If two claims to a partition have the same generation, both claims
-are ignored.
+In a classic group, the leader does not know the previous assignment. Each member *claims* its partitions: it sends a
+list of them in ``userData`` (KIP-54) or in ``ownedPartitions`` (KIP-429). A member that missed a rebalance can come
+back and claim partitions that now belong to a different member. So every claim contains a generation (KIP-792). The
+claim with the newer generation wins. If two claims to a partition have the same generation, both claims are ignored.
 
 Source: ``AbstractStickyAssignor.allSubscriptionsEqual`` and ``prepopulateCurrentAssignments``. As in Java, the result
 can depend on the order in which the claims are read. This module ignores claims to partitions that do not exist. Java
@@ -48,12 +47,12 @@ def settle_claims(
 ) -> Claims:
     """Find the owner of each partition from the claims of ``members``.
 
-    ``partitions`` maps each topic to its partition count. ``scan`` contains the positions of the members, in the order
-    in which their claims are read. The default is the order of ``members``.
+    ``partitions`` maps each topic to its partition count. ``scan`` is the order in which the claims are read, as
+    positions of members (default: the order of ``members``).
 
-    Two members can claim the same partition. Java then compares two values: ``rival_generation`` of the member whose
-    claim it read first, and ``claim_generation`` of the other member. For one member, the two fields have different
-    values only if the group contains sticky members of different versions.
+    If two members claim a partition, Java compares ``rival_generation`` of the first claim with ``claim_generation`` of
+    the second claim. The two generations of one member differ only if the group contains sticky members of different
+    versions.
 
     >>> from assignors.model import MemberSubscription as Member
     >>> old = Member("A", ("t0",), owned=(("t0", 0), ("t0", 1)), generation_id=4)
@@ -91,10 +90,9 @@ def find_earlier_owners(
 ) -> dict[TopicPartition, int]:
     """Map each partition to its earlier owner, as a position in ``members``.
 
-    Claims count only if their generation is *older* than ``max_generation``. The earlier owner is the member with the
-    newest of these claims. The general algorithm prefers to move a partition back to its earlier owner, because this
-    member may still have state for the partition. If several claims have the same generation, the claim of the first
-    member in ``scan`` counts.
+    The earlier owner is the member whose claim has the newest generation *below* ``max_generation``. The general
+    algorithm prefers the earlier owner, because this member may still have state for the partition. If several claims
+    have the same generation, the claim that comes first in ``scan`` wins.
     """
     newest: dict[TopicPartition, int] = {}
     for claimant in scan:

@@ -1,4 +1,7 @@
-"""Computes Java's hash codes and the iteration order of Java's hash tables. Some assignments depend on this order."""
+"""Computes Java's hash codes and the iteration order of Java's hash tables.
+
+Some assignments depend on the order of a Java hash table.
+"""
 
 from __future__ import annotations
 
@@ -47,8 +50,8 @@ def topic_partition_hash(topic_hash: int, number: int) -> int:
 def table_size(entries: int) -> int:
     """Return the number of buckets of a ``HashMap``.
 
-    ``entries`` is the largest number of entries that the map ever had. If the number of entries exceeds three quarters
-    of the number of buckets, the number of buckets doubles.
+    ``entries`` is the largest number of entries that the map ever had. The number of buckets doubles when the entries
+    exceed three quarters of the buckets.
 
     >>> table_size(12), table_size(13)
     (16, 32)

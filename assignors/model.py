@@ -51,7 +51,7 @@ class MemberSubscription:
     def rival_generation(self) -> int:
         """Return the generation that Java uses for this claim if it reads a rival's claim after this claim.
 
-        This is the generation of the Subscription, not of the userData.
+        The generation comes from the Subscription, not from the userData.
         """
         return self.generation_id if self.subscription_generation is None else self.subscription_generation
 
@@ -61,9 +61,9 @@ class GroupSpec:
     """The complete input of an assignor: the members of a group and the metadata of their topics.
 
     ``members`` can be in any order, because assignors sort the members. ``partitions`` maps each topic to its partition
-    count. A topic without metadata is missing in ``partitions`` or has the count 0. The partitions of such a topic are
-    not assigned. If ``racks`` does not contain a topic, the racks of this topic are unknown. ``lag_records`` is empty
-    if the lag was not sampled. Only custom strategies read this field.
+    count. A topic without metadata is missing in ``partitions`` or has the count 0. The partitions of a topic without
+    metadata are not assigned. If ``racks`` does not contain a topic, the racks of this topic are unknown.
+    ``lag_records`` is empty if the lag was not sampled. Only custom strategies read ``lag_records``.
 
     Raises ValueError if two members have the same id, or if a partition count is negative.
 
@@ -90,8 +90,7 @@ class GroupSpec:
     def exists(self, partition: TopicPartition) -> bool:
         """Return whether the metadata contains this partition.
 
-        If a topic was deleted, or was created again with fewer partitions, a claim can contain partitions that do not
-        exist.
+        A claim can contain a partition that no longer exists, for example after the topic was deleted.
         """
         return 0 <= partition[1] < self.partitions.get(partition[0], 0)
 
@@ -104,7 +103,7 @@ class GroupAssignment:
 
 
 class AssignorFailedError(Exception):
-    """A strategy failed, or returned an invalid assignment.
+    """Error: a strategy failed, or returned an invalid assignment.
 
     Reports show `reason`, which is a short word. The message of the error describes the failure.
     """
@@ -115,7 +114,10 @@ class AssignorFailedError(Exception):
 
 
 class PartitionAssignor(Protocol):
-    """A strategy: a name and a pure function. In Java, this is a ``ConsumerPartitionAssignor`` without callbacks."""
+    """A strategy: a name and a pure function.
+
+    In Java, an assignor is a ``ConsumerPartitionAssignor`` without callbacks.
+    """
 
     @property
     def name(self) -> str:

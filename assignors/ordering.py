@@ -1,4 +1,7 @@
-"""Sorts names and members like Java, librdkafka and other clients. Every assignment depends on this order."""
+"""Sorts names and members like Java, librdkafka and other clients.
+
+Every assignment depends on the order of names and members.
+"""
 
 from __future__ import annotations
 
@@ -35,18 +38,17 @@ def sorted_names(names: Iterable[str]) -> list[str]:
 
 
 def members_by_id(group: GroupSpec) -> list[MemberSubscription]:
-    """Sort members by member id. The sticky and uniform strategies use this order."""
+    """Sort members by member id, as the sticky and uniform strategies do."""
     if all(member.member_id.isascii() for member in group.members):
         return sorted(group.members, key=lambda member: member.member_id)
     return sorted(group.members, key=lambda member: utf16_key(member.member_id))
 
 
 def members_static_first(group: GroupSpec) -> list[MemberSubscription]:
-    """Sort members as ``AbstractPartitionAssignor.MemberInfo`` does. Range and roundrobin use this order.
+    """Sort members as ``AbstractPartitionAssignor.MemberInfo`` does, for range and roundrobin.
 
-    Static members come first, sorted by instance id. So a static member keeps its place after a restart (KIP-345).
-    Dynamic members follow, sorted by member id. If two members have the same instance id, they are sorted by
-    member id. But the coordinator does not allow such members.
+    Static members come first, sorted by instance id. So the position of a static member stays the same after a restart
+    (KIP-345). Dynamic members follow, sorted by member id.
     """
     return sorted(group.members, key=_static_first)
 
@@ -60,9 +62,10 @@ def members_as_librdkafka(group: GroupSpec) -> list[MemberSubscription]:
     """Sort members as ``rd_kafka_group_member_cmp`` does, for range and roundrobin of librdkafka 1.4 and later.
 
     Two static members are compared by instance id. All other pairs of members are compared by member id. So a dynamic
-    member can come before a static member. Ids are compared as UTF-8 bytes. These comparisons can contradict each
-    other. Example: A and B are static members, and C is dynamic. A is before B by instance id, B is before C by member
-    id, and C is before A by member id. In such a case, the result of librdkafka depends on the order of its input.
+    member can come before a static member. Ids are compared as UTF-8 bytes. The results of these comparisons can
+    contradict each other. Example: A and B are static members, and C is dynamic. A is before B by instance id, B is
+    before C by member id, and C is before A by member id. If comparisons contradict each other, the result of
+    librdkafka depends on the order of its input.
 
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
     >>> group = GroupSpec((Member("pod-0-5f", (), instance_id="pod-0"), Member("app-77", ())), {})
@@ -73,7 +76,7 @@ def members_as_librdkafka(group: GroupSpec) -> list[MemberSubscription]:
 
 
 def members_by_utf8(group: GroupSpec) -> list[MemberSubscription]:
-    """Sort all members by member id, compared as UTF-8 bytes. aiokafka, sarama and kafka-go use this order."""
+    """Sort all members by member id, compared as UTF-8 bytes, as aiokafka, sarama and kafka-go do."""
     return sorted(group.members, key=lambda member: utf8_key(member.member_id))
 
 

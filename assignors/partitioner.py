@@ -1,12 +1,12 @@
 """Computes the partition to which Kafka's default partitioner writes a record with a key.
 
-The producer uses its default partitioner if the application does not choose the partition itself and
-``partitioner.class`` is not set. The default partitioner uses the key if ``partitioner.ignore.keys`` is false. An empty
-key counts as a key. For records without a key, the producer chooses one partition for each batch.
+A producer uses the default partitioner if neither the application nor ``partitioner.class`` chooses the partition. The
+default partitioner uses the key if ``partitioner.ignore.keys`` is false. An empty key is hashed like every other key.
+For records without a key, the producer chooses one partition for each batch.
 
-By default, librdkafka hashes keys with CRC-32. It uses Java's hash only if the setting ``partitioner`` is ``murmur2``
-or ``murmur2_random``. So with default settings, a Java producer and a librdkafka producer may write the same key to
-different partitions.
+By default, librdkafka hashes keys with CRC-32. librdkafka uses Java's hash only if the setting ``partitioner`` is
+``murmur2`` or ``murmur2_random``. So with default settings, a Java producer and a librdkafka producer may write the
+same key to different partitions.
 """
 
 from __future__ import annotations
@@ -70,11 +70,10 @@ def share_of_moved_keys(before: int, after: int) -> Fraction:
     """Return the share of all possible keys whose partition changes if a topic grows to ``after`` partitions.
 
     ``before`` is the number of partitions that the topic has now. A key stays in its partition if ``hash % before`` is
-    equal to ``hash % after``. Among ``before * after / gcd`` consecutive hashes, this is true for ``before`` hashes. So
-    the share is ``1 - gcd(before, after) / after``. If ``after`` is a multiple of ``before``, the share is
-    ``1 - before / after``. The formula is true for every partitioner that computes ``hash % partitions`` from an evenly
-    distributed hash. One example is the partitioner of librdkafka. Raises ValueError if ``after`` is less than
-    ``before``, because topics cannot shrink.
+    equal to ``hash % after``. Of ``before * after / gcd`` consecutive hashes, ``before`` hashes stay in their
+    partition. So the share is ``1 - gcd(before, after) / after``. If ``after`` is a multiple of ``before``, the share
+    is ``1 - before / after``. The formula is true for every partitioner that computes ``hash % partitions`` from an
+    evenly distributed hash. Raises ValueError if ``after`` is less than ``before``, because topics cannot shrink.
 
     >>> share_of_moved_keys(12, 24), share_of_moved_keys(10, 12), share_of_moved_keys(3, 3)
     (Fraction(1, 2), Fraction(5, 6), Fraction(0, 1))

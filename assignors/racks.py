@@ -18,8 +18,8 @@ def member_rack(member: MemberSubscription) -> str | None:
 def racks_of(group: GroupSpec, topic: str) -> list[frozenset[str]]:
     """Return one set per partition of the topic: the racks of the partition's replicas.
 
-    A set is empty if the metadata has no racks for the partition. The racks of offline replicas are included, because
-    the group does not rebalance when an offline replica comes back (KIP-881).
+    A set is empty if the metadata has no racks for the partition. Racks of offline replicas are included, because their
+    return causes no rebalance (KIP-881).
 
     >>> from assignors.model import GroupSpec
     >>> [sorted(racks) for racks in racks_of(GroupSpec((), {"t0": 2}, {"t0": (("a", "b", None),)}), "t0")]
@@ -34,8 +34,7 @@ def racks_of(group: GroupSpec, topic: str) -> list[frozenset[str]]:
 def racks_matter(member_racks: Iterable[str | None], partition_racks: Iterable[frozenset[str]]) -> bool:
     """Return whether racks can improve an assignment.
 
-    Racks can improve an assignment only if two conditions are true. First, at least one member is in the rack of a
-    replica. Second, the set of replica racks is not the same for all partitions. Source:
+    At least one member must be in the rack of a replica, and the racks of at least two partitions must differ. Source:
     ``AbstractPartitionAssignor.useRackAwareAssignment``.
 
     >>> racks_matter(["a", None], [frozenset("ab"), frozenset("b")])

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class RoundRobinAssignor:
     """Assigns the sorted partitions one by one, each to the next member that subscribes to the topic.
 
-    Two members subscribe to the same two topics. Each topic has three partitions:
+    Two members subscribe to the same two topics with three partitions each:
 
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
     >>> both = ("t0", "t1")

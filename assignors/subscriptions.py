@@ -16,11 +16,7 @@ if TYPE_CHECKING:
 
 
 def distinct_subscriptions(members: Sequence[MemberSubscription]) -> list[frozenset[str]]:
-    """Return the topics of each member as a set. Members with equal subscriptions share one set object.
-
-    A large group usually has few distinct subscriptions. For example, if 1,000 members have the same 100 topics, only
-    one set is created.
-    """
+    """Return the topics of each member as a set. Members with equal subscriptions share one set object."""
     by_list: dict[tuple[str, ...], frozenset[str]] = {}
     by_set: dict[frozenset[str], frozenset[str]] = {}
     for member in members:
@@ -34,7 +30,7 @@ def subscribers_by_topic(group: GroupSpec, members: Sequence[MemberSubscription]
     """Map each topic with metadata to the positions of its subscribers in ``members``.
 
     Positions are ascending. Topics are sorted in Java's order. If all members have the same subscription, all topics
-    share one list. Do not change this list.
+    share one list, which the caller must not change.
     """
     subscriptions = distinct_subscriptions(members)
     distinct = set(subscriptions)
@@ -54,9 +50,9 @@ def subscribers_by_topic(group: GroupSpec, members: Sequence[MemberSubscription]
 class SubscriptionClasses:
     """The members of a group, divided into classes. All members of one class can own the same partitions.
 
-    Even a group of 1,000 members usually has only a few classes. ``members`` contains the member ids of each class, in
-    ascending order. ``subscribers`` maps each topic to its subscribing classes, as positions in ``members``. Topics
-    without metadata or subscribers are omitted. Members that cannot own any partition are omitted, too.
+    ``members`` contains the member ids of each class, in ascending order. ``subscribers`` maps each topic to its
+    subscribing classes, as positions in ``members``. Topics without metadata or subscribers are omitted. Members that
+    cannot own any partition are omitted, too.
     """
 
     members: tuple[tuple[str, ...], ...]

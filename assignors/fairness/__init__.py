@@ -1,4 +1,1 @@
-"""Checks whether an assignment is valid and fair. Finds needless moves of partitions.
-
-This folder may import `sticky`.
-"""
+"""Checks whether an assignment is valid and fair. Finds needless moves of partitions."""

@@ -37,7 +37,7 @@ def _no_move_helps(group: GroupSpec, assignment: GroupAssignment) -> Iterator[st
     """Check sticky and uniform. No move of a single partition can improve the balance.
 
     A move improves the balance if the old owner has at least two partitions more than the new owner. Sticky and uniform
-    do not try several moves together, even if these moves would improve the balance.
+    never try two moves together.
     """
     members = [assignment.members[member.member_id] for member in group.members]
     holders: dict[str, set[int]] = {}

@@ -1,8 +1,7 @@
 """Computes the produce rate of the busiest member of an assignment.
 
 1. The produce rate of a member is the sum of the produce rates of its partitions.
-2. If the produce rate of an assigned partition is unknown, the result is None, because the sum of the known rates would
-   be too low.
+2. The result is None if the produce rate of an assigned partition is unknown.
 3. The result does not depend on the order of members or partitions (``fsum``).
 """
 

@@ -1,25 +1,25 @@
-"""Measures that show how evenly work is shared. The work can be of any kind (partitions, lag, throughput).
+"""Measures that show how evenly work is shared. Work can be partitions, lag or throughput.
 
 ``loads`` contains one amount of work per member (or host), in any unit. The measures are:
 
 1. ``largest``, ``smallest`` and ``total`` have the unit of the loads. The mean is ``total`` divided by ``shares``, the
    number of loads.
-2. ``max_to_mean_ratio``: the largest load divided by the mean. The ratio is 1 if all loads are equal, and n if one of n
-   members has all work. This measure is only for display, because it does not show whether a better assignment exists.
-   For example, with 7 partitions and 5 members, the ratio is always 1.43 or more.
-3. ``coefficient_of_variation``: the population standard deviation divided by the mean. The result is 0 if all loads are
-   equal.
-4. ``gini``: the mean difference between two loads, divided by twice the mean load (Gini 1912). The result is 0 if all
+2. ``max_to_mean_ratio`` is the largest load divided by the mean. The ratio is 1 if all loads are equal, and n if one of
+   n members has all work. ``max_to_mean_ratio`` is only for display, because it does not show whether a better
+   assignment exists. For example, with 7 partitions and 5 members, the ratio is always 1.43 or more.
+3. ``coefficient_of_variation`` is the population standard deviation divided by the mean. The coefficient is 0 if all
+   loads are equal.
+4. ``gini`` is the mean difference between two loads, divided by twice the mean load (Gini 1912). ``gini`` is 0 if all
    loads are equal, and (n - 1) / n if one of n members has all work.
 5. ``surplus`` compares the loads with the fairest possible loads. Sort the list of loads and the list of fairest loads,
    the largest load first. For every k, subtract the sum of the first k fairest loads from the sum of the first k loads.
-   The largest difference is the surplus. The surplus is 0 if the loads are at least as even as the fairest loads,
-   otherwise greater than 0 (majorisation; Marshall, Olkin and Arnold, *Inequalities*, 2011). If the loads are partition
-   counts and all subscriptions are equal, the surplus is the minimum number of moves to the fairest loads.
+   The largest difference is the surplus. The surplus is 0 if the loads are at least as even as the fairest loads
+   (majorisation; Marshall, Olkin and Arnold, *Inequalities*, 2011). With equal subscriptions, the surplus of partition
+   counts is the minimum number of moves to the fairest assignment.
 6. ``score`` = 100 x (1 - surplus / (total - largest fairest load)). The score is 100 if no assignment is fairer, or if
    there is no work. The score is 0 if one member has all work and a fairer assignment exists.
 
-If the total is 0, the measures 2, 3 and 4 are None.
+If the total is 0, ``max_to_mean_ratio``, ``coefficient_of_variation`` and ``gini`` are None.
 """
 
 from __future__ import annotations
@@ -122,8 +122,7 @@ def _coefficient_of_variation(loads: Sequence[float], total: float) -> float:
 def _gini(loads: Sequence[float], total: float) -> float:
     """Compute measure 4.
 
-    To get the sum of the differences between all pairs of loads, sort the loads and multiply each load by a factor. The
-    factor depends only on the position of the load.
+    The factor of each load in the sum of all differences depends only on the position of the sorted load.
     """
     ranks = range(1 - len(loads), len(loads), 2)
     differences: float = sum(map(mul, ranks, sorted(loads)))

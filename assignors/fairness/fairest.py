@@ -2,12 +2,13 @@
 
 The *size* of a member is its number of partitions. The computed sizes are exact, even if subscriptions differ.
 
-In a valid assignment, every partition of a subscribed, existing topic belongs to exactly one of its subscribers. Racks
-and current owners are ignored. A strategy that considers racks or current owners may choose a less fair assignment.
+In a valid assignment, every partition of a subscribed, existing topic belongs to exactly one subscriber of the topic.
+Racks and current owners are ignored. A strategy that considers racks or current owners may choose a less fair
+assignment.
 
-One list of sizes is the fairest by every measure: largest size, smallest size, number of idle members, variance, Gini.
-For the proof by majorisation, see Frank and Murota, *Decreasing minimization on M-convex sets*, 2022. See also Harvey,
-Ladner, Lovász and Tamir, *Semi-matchings for bipartite graphs and load balancing*, 2006.
+By every measure of balance, the same list of sizes is the fairest. For the proof by majorisation, see Frank and Murota,
+*Decreasing minimization on M-convex sets*, 2022. See also Harvey, Ladner, Lovász and Tamir,
+*Semi-matchings for bipartite graphs and load balancing*, 2006.
 
 The algorithm:
 
@@ -15,8 +16,8 @@ The algorithm:
   computes f(m) as a maximum flow from topics to members.
 - For every m, the fairest assignment contains exactly f(m) - f(m - 1) members with m or more partitions.
 - The function f is concave and consists of few linear pieces. The minimum cut at m determines the piece that contains
-  m. To find a new piece, the algorithm extends two known pieces until they cross, and computes the flow at this m
-  (Eisner and Severance 1976). The algorithm needs about two flows per piece.
+  m. To find a new piece, the algorithm extends two known pieces until they cross, and computes the flow there (Eisner
+  and Severance 1976). The algorithm needs about two flows per piece.
 - In the network, members with equal subscriptions share one node, and topics with equal subscribers share one node. If
   all members have the same subscription, the algorithm computes no flow.
 - If the group has too many different subscriptions, ``fairest_sizes`` raises TooManySubscriptionsError.
@@ -102,8 +103,8 @@ def even_sizes(partitions: int, members: int) -> tuple[int, ...]:
 def excess_partitions(group: GroupSpec, assignment: GroupAssignment) -> int:
     """Return the size of the busiest member, minus the size of the busiest member in the fairest valid assignment.
 
-    The result is never negative, and it is 0 if no valid assignment has a smaller maximum. Only assigned partitions
-    count. Some partitions are unassigned between two rounds of a cooperative rebalance, so the result can be too small.
+    The result is 0 if no valid assignment has a smaller maximum. Only assigned partitions count. Some partitions are
+    unassigned between two rounds of a cooperative rebalance, so the result can be too small.
 
     >>> from assignors.model import GroupAssignment, GroupSpec, MemberSubscription as Member
     >>> group = GroupSpec((Member("A", ("t",)), Member("B", ("t",))), {"t": 3})
@@ -119,9 +120,8 @@ def excess_partitions(group: GroupSpec, assignment: GroupAssignment) -> int:
 class _Shape:
     """The numbers that determine the fairest sizes of a group.
 
-    ``members`` contains the number of members in each subscription class. A key of ``topics`` is a set of classes, as
-    positions in ``members``. The value counts the partitions of all topics that have exactly these classes as
-    subscribers.
+    ``members`` contains the number of members in each subscription class. ``topics`` maps each set of subscriber
+    classes (positions in ``members``) to the total partition count of their topics.
     """
 
     members: tuple[int, ...]
@@ -138,7 +138,10 @@ def _shape(group: GroupSpec) -> _Shape:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A linear piece of f. ``width`` is the range of m that the piece covers. ``members`` is the slope of the piece."""
+    """A linear piece of f(m), the maximum number of assigned partitions.
+
+    ``width`` is the range of m that the piece covers. ``members`` is the slope of the piece.
+    """
 
     width: int
     members: int
@@ -152,18 +155,16 @@ class _Cut:
     members: int
 
     def at(self, limit: int) -> int:
-        """Return the capacity of this cut, in partitions, if each member takes at most ``limit`` partitions."""
+        """Return the capacity of the cut in partitions, for members with at most ``limit`` partitions."""
         return self.partitions + self.members * limit
 
 
 def _pieces(shape: _Shape) -> Iterator[_Piece]:
-    """Yield the linear pieces of f, beginning at m = 0."""
     partitions = sum(shape.topics.values())
     return _pieces_between(shape, (0, _Cut(0, sum(shape.members))), (partitions, _Cut(partitions, 0)))
 
 
 def _pieces_between(shape: _Shape, low: tuple[int, _Cut], high: tuple[int, _Cut]) -> Iterator[_Piece]:
-    """Yield the pieces between two values of m. The minimum cuts at both values are known."""
     (lowest, first), (highest, last) = low, high
     if first.at(highest) == last.at(highest):
         yield _Piece(highest - lowest, first.members)

@@ -2,27 +2,26 @@
 
 Rules:
 
-1. A partition *moved* if it had an owner before the rebalance and has a different owner now. It did not move if it had
-   no owner before, or has no owner now.
-2. If the owner of a partition left the group, or no longer subscribes to the topic, the partition moves in every valid
-   assignment. These moves are ``unavoidable``.
+1. A partition *moved* if it had an owner before the rebalance and has a different owner now. A partition without a
+   previous owner or without a new owner did not move.
+2. A partition must move if its owner left the group or no longer subscribes to the topic. These moves are
+   ``unavoidable``.
 3. ``fewest`` is the minimum number of moves over all valid assignments that are *at least as balanced* as the actual
-   assignment. For every k, count the partitions of the k busiest members in two assignments. If assignment A never has
-   the larger count, A is at least as balanced as assignment B (majorisation). Then A is at least as good as B by every
-   measure of imbalance: largest size, smallest size, idle members, Gini, balance score. If more than ``fewest``
-   partitions moved, the additional moves were needless or had other reasons, for example racks.
-4. If a partition has no owner or two owners in the actual assignment, ``fewest`` is None. For example, partitions have
+   assignment. For every k, count the partitions of the k busiest members in two assignments A and B. If A never has the
+   larger count, A is at least as balanced as B by every measure (majorisation). Moves above ``fewest`` were needless or
+   had other reasons, for example racks.
+4. ``fewest`` is None if a partition has no owner or two owners in the actual assignment. For example, partitions have
    no owner between the two rounds of a cooperative rebalance. To count the moves of both rounds together, pass the
    owners before the first round and the assignment after the last round.
 
 The algorithm first computes a lower bound (see ``_fewest_for_balance``). The bound is exact if all members have equal
-subscriptions. If the actual number of moves is equal to the bound, the bound is exact, too. In all other cases, a
-minimum-cost flow determines the exact number. In the flow network, each partition flows from its topic to a member. A
-partition that flows to its previous owner has cost 0. Every other partition has cost 1. From the member, each partition
-flows through a level to the sink. Level j accepts at most one partition from each member. The capacity of level j is
-the number of members that have j or more partitions in the actual assignment. The levels accept exactly the sizes that
-are at least as balanced as the actual sizes (Gale 1957, Ryser 1957). If the network is too large (MAX_ARCS), ``fewest``
-is the bound, and ``is_exact`` is False.
+subscriptions. If the actual number of moves is equal to the bound, the bound is exact, too. If the bound may be too
+low, a minimum-cost flow determines the exact number. In the flow network, each partition flows from its topic to a
+member. A partition that flows to its previous owner has cost 0. A partition that flows to a new owner has cost 1. From
+the member, each partition flows through a level to the sink. Level j accepts at most one partition from each member.
+The capacity of level j is the number of members that have j or more partitions in the actual assignment. The levels
+accept exactly the sizes that are at least as balanced as the actual sizes (Gale 1957, Ryser 1957). If the network is
+too large (MAX_ARCS), ``fewest`` is the bound, and ``is_exact`` is False.
 """
 
 from __future__ import annotations
@@ -109,9 +108,8 @@ def _fewest_for_balance(stayable: Stayable, sizes: Sequence[int]) -> int:
     """Return a lower bound for the number of moves that are necessary to reach the balance of ``sizes``.
 
     For each member, count the previously owned partitions that the member can keep. Sort these counts and ``sizes``,
-    largest first. For each k, subtract the sum of the first k sizes from the sum of the first k counts. The
-    bound is the largest difference. At least this number of partitions must move. If all subscriptions are equal, the
-    bound is exact (Rado 1952).
+    largest first. For each k, subtract the sum of the first k sizes from the sum of the first k counts. The bound is
+    the largest difference. If all subscriptions are equal, the bound is exact (Rado 1952).
     """
     had: Counter[str] = Counter()
     for (_, member_id), partitions in stayable.items():
@@ -125,10 +123,7 @@ def _fewest_for_balance(stayable: Stayable, sizes: Sequence[int]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """Consecutive levels with the same number of ``members``. ``steps`` is the number of these levels.
-
-    Each of these members has one partition in each of these levels.
-    """
+    """``steps`` consecutive levels, which all accept partitions from ``members`` members."""
 
     steps: int
     members: int

@@ -1,9 +1,10 @@
 """Computes the maximum flow with the lowest cost through a network, for ``fairest.py`` and ``fewest_moves.py``.
 
 The algorithm is primal-dual (Ford and Fulkerson 1957; Ahuja, Magnanti and Orlin, *Network Flows*, 1993, section 9.8).
-It finds the lowest cost per unit of all paths from source to sink. Then it sends as many units as possible over the
-paths with this cost (blocking flows, Dinic 1970). The algorithm repeats these steps until no path has free capacity.
-Costs and capacities are whole numbers, so the flow through each arc is a whole number, too.
+In each step, the algorithm finds the lowest cost per unit of all paths from source to sink. Then the algorithm sends as
+many units as possible over the paths with this cost (blocking flows, Dinic 1970). The algorithm repeats these steps
+until no path has free capacity. Costs and capacities are whole numbers, so the flow through each arc is a whole number,
+too.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class FlowNetwork:
     def is_source_side(self, node: int) -> bool:
         """Return whether ``node`` is on the source's side of the minimum cut.
 
-        If several cuts are minimum cuts, the cut nearest to the source counts. Call ``fill`` first.
+        If several cuts are minimum cuts, the function uses the cut nearest to the source. Call ``fill`` first.
         """
         return self._distance[node] < UNREACHED
 
@@ -108,7 +109,7 @@ class FlowNetwork:
         return level if level[sink] >= 0 else []
 
     def _block(self, source: int, sink: int, level: list[int]) -> int:
-        """Send units along all shortest free paths until each path has a full arc. Returns the number of units."""
+        """Send units along all shortest free paths until each path has a full arc. Returns the number of sent units."""
         sent, node, path = 0, source, list[int]()
         tried = [0] * len(self._arcs_of)
         while True:
@@ -140,7 +141,7 @@ class FlowNetwork:
         return level[self._head[arc]] == level[node] + 1 and self._is_free(node, arc)
 
     def _send(self, path: list[int]) -> tuple[int, int]:
-        """Fill ``path`` with units. Returns the number of units and the position of the first full arc."""
+        """Fill ``path`` with units. Returns the number of sent units and the position of the first full arc."""
         units = min(self._room[arc] for arc in path)
         for arc in path:
             self._room[arc] -= units

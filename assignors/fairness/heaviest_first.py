@@ -1,9 +1,9 @@
 """Computes the loads of a valid assignment in which all members have almost equal loads.
 
 The load of a member is the sum of the weights (lag or throughput) of its partitions. The fairest assignment is NP-hard
-to find. So this module computes only an approximation: it visits the partitions from the heaviest to the lightest, and
-assigns each partition to the subscriber with the smallest load. If all subscriptions are equal, the largest load is at
-most 4/3 of the largest load in the fairest assignment (Graham, *Bounds on multiprocessing timing anomalies*, 1969).
+to find. So this module computes an approximation: it assigns the heaviest partitions first, each to the least loaded
+subscriber. If all subscriptions are equal, the largest load is at most 4/3 of the largest load in the fairest
+assignment (Graham, *Bounds on multiprocessing timing anomalies*, 1969).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Checks assignments against rules. Tests check the results of all strategies, and the monitor checks all groups.
+"""Checks assignments against rules. Tests and the monitor use this module.
 
-The common rule for all strategies: each partition of a subscribed, existing topic belongs to exactly one of the
-topic's subscribers. Each strategy must also keep its own promise about balance. In addition, a cooperative strategy
-must not assign a partition to a new owner before the old owner has revoked the partition.
+The common rule for all strategies: each partition of a subscribed, existing topic belongs to exactly one of the topic's
+subscribers. Each strategy must also keep its own promise about balance. A cooperative strategy must not assign a
+partition to a new owner before the old owner has revoked it.
 
 Needless moves are not violations: ``count_moves`` in ``fewest_moves.py`` counts them.
 """
@@ -44,8 +44,7 @@ class Rule(str, Enum):
 class Violation:
     """One violation of one rule. ``detail`` contains the names of the members and partitions.
 
-    ``partition`` is the partition whose owner breaks the rule, or None if the violation does not concern a single
-    partition.
+    ``partition`` is None if the violation does not concern a single partition.
     """
 
     rule: Rule
@@ -115,7 +114,7 @@ def _missing(group: GroupSpec, assignment: GroupAssignment) -> Iterator[TopicPar
 def _withheld(group: GroupSpec, assignment: GroupAssignment) -> frozenset[TopicPartition]:
     """Return the partitions that a cooperative strategy correctly leaves without a new owner in this round.
 
-    A member still owns these partitions and must first revoke them (KIP-429).
+    A withheld partition still belongs to a member, which must revoke it first (KIP-429).
     """
     return frozenset(
         partition

@@ -1,7 +1,6 @@
-"""Measures of an assignment: sizes (the number of partitions of each member), imbalance, moves, idle members.
+"""Measures of an assignment: sizes (partitions of each member), imbalance, moves and idle members.
 
-Tests compare the results of this module with the measures in the golden vectors (test data), which Kafka's Java code
-computed.
+Tests compare the measures with golden vectors: test data that Kafka's Java code computed.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ class Measures:
 
     ``balance_score`` is the sum of the size differences of all pairs of members. ``kept`` counts the partitions that
     stay with their effective owner (see ``effective_owners``). ``moves`` counts the partitions that their effective
-    owner loses. For each topic, ``topic_spread`` compares how many partitions of this topic its subscribers have: the
-    largest number minus the smallest number. ``idle_members`` are the ids of members without partitions.
+    owner loses. ``topic_spread`` maps each topic to the largest minus the smallest partition count of its subscribers.
+    ``idle_members`` are the ids of members without partitions.
     """
 
     sizes: tuple[int, ...]
@@ -50,7 +49,7 @@ def measure(
 ) -> Measures:
     """Compute the measures of ``assignment``. A member that ``assignment`` does not contain has no partitions.
 
-    ``owners`` are the group's effective owners. By default, this function computes these owners.
+    ``owners`` are the group's effective owners (default: the result of ``effective_owners``).
 
     >>> from assignors.model import GroupAssignment, GroupSpec, MemberSubscription as Member
     >>> group = GroupSpec((Member("A", ("t",)), Member("B", ("t",))), {"t": 3})
@@ -76,9 +75,9 @@ def measure(
 def effective_owners(group: GroupSpec) -> dict[TopicPartition, str]:
     """Map each partition to its current owner, from the claims of the members.
 
-    The owner is the member whose claim has the newest generation. If two members claim the partition in this
-    generation, the partition has no owner. The partition also has no owner if it does not exist, or if the owner no
-    longer subscribes to the topic.
+    The owner is the member whose claim has the newest generation. A partition that two members claim in the newest
+    generation has no owner. A partition has no owner if it does not exist, or if its owner no longer subscribes to the
+    topic.
     """
     claimants: dict[TopicPartition, tuple[int, ...]] = {}
     members = members_by_id(group)

@@ -1,4 +1,1 @@
-"""The range strategies: two of the client (with and without racks), and one of the broker (KIP-848).
-
-This folder imports no other folder of `assignors`.
-"""
+"""The range strategies of the client (with and without racks) and of the broker (KIP-848)."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class RangeAssignor:
     """Divides each topic into contiguous ranges of partitions, and assigns one range to each subscriber.
 
-    If the partitions cannot be divided equally, the first subscribers get one partition more than the others.
+    If the partitions cannot be divided equally, each of the first subscribers gets one more partition.
 
     Five members share seven partitions:
 
@@ -27,8 +27,8 @@ class RangeAssignor:
     >>> [len(partitions) for partitions in RangeAssignor().assign(group).members.values()]
     [2, 2, 1, 1, 1]
 
-    The same members get the extra partition of every topic. In this example, two members share two topics. Each topic
-    has three partitions:
+    The same members get the extra partition of every topic. In this example, two members share two topics with three
+    partitions each:
 
     >>> both = ("t0", "t1")
     >>> group = GroupSpec((Member("C0", both), Member("C1", both)), {"t0": 3, "t1": 3})

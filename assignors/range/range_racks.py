@@ -1,15 +1,12 @@
 """Rack-aware ``range`` (KIP-881). Balance has the highest priority, then co-partitioning, then racks.
 
 Topics with the same subscribers and the same partition count are *co-partitioned*. A member gets the same partition
-numbers of all co-partitioned topics, so that an application can join these topics. For this reason, co-partitioned
-topics are assigned together, by partition number. Each set of co-partitioned topics is assigned in two steps:
+numbers of all co-partitioned topics, so that an application can join these topics. So co-partitioned topics are
+assigned together, by partition number. Each set of co-partitioned topics is assigned in two steps:
 
-1. A partition goes to a member in the rack of a replica if such a member is below its limit. The limit is the partition
+1. A partition goes to a member in the rack of a replica if this member is below its limit. The limit is the partition
    count divided by the number of subscribers, rounded down, plus 1 as long as extra partitions remain.
 2. The other partitions are assigned as in range without racks.
-
-``RangeAssignor.java`` stores the partition numbers of each member separately for each topic. This module stores them
-once for all co-partitioned topics.
 """
 
 from __future__ import annotations
@@ -45,7 +42,7 @@ def assign_ranges_by_rack(group: GroupSpec, members: Sequence[MemberSubscription
 
 
 def racks_matter_for_any_topic(group: GroupSpec, members: Sequence[MemberSubscription]) -> bool:
-    """Return whether racks matter for at least one topic. Otherwise, range ignores the racks of all topics."""
+    """Return whether racks matter for at least one topic. If racks matter for no topic, range ignores racks."""
     if not any(map(member_rack, members)):
         return False
     return any(
@@ -74,7 +71,7 @@ class _Ranges:
             self.extra -= 1
 
     def fill_rest(self) -> list[list[int]]:
-        """Assign the other numbers in ascending order to the first subscribers with room. Returns all numbers."""
+        """Assign the remaining partition numbers to the first subscribers below their limits. Returns all numbers."""
         left = [number for number, free in enumerate(self.unassigned) if free]
         start = 0
         for place in range(len(self.numbers)):
@@ -100,7 +97,7 @@ def _common_racks(partition_racks: list[list[frozenset[str]]]) -> list[frozenset
 
 
 def _match_by_member(ranges: _Ranges, racks: Sequence[str | None], partition_racks: Sequence[frozenset[str]]) -> None:
-    """Assign one topic. Each member gets partitions in its rack up to its limit, and then the next member follows.
+    """Assign one topic. Give each member partitions in its rack up to its limit, one member after the other.
 
     Members of one rack share one list of the rack's partitions.
     """
@@ -121,7 +118,7 @@ def _match_by_member(ranges: _Ranges, racks: Sequence[str | None], partition_rac
 def _match_by_partition(
     ranges: _Ranges, racks: Sequence[str | None], partition_racks: Sequence[frozenset[str]]
 ) -> None:
-    """Assign co-partitioned topics. Each number goes to the first member in a common rack that is below its limit.
+    """Assign co-partitioned topics. Give each partition number to the first member below its limit in a common rack.
 
     A member at its limit is removed from the queue of its rack, because the limit never increases.
     """

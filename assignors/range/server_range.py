@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class ServerRangeAssignor:
-    """The range strategy of the broker: the same as the range strategy of the client, but without racks.
+    """The range strategy of the broker, which assigns like the client's range strategy without racks.
 
     In this package, the name of the strategy is ``server-range``. In ``group.remote.assignor`` and on the broker, the
     name is ``range``.

@@ -1,4 +1,4 @@
-"""The sticky strategies. The module `constrained` assigns if all subscriptions are equal, otherwise `general`.
+"""The sticky strategies.
 
-This folder imports no other folder of `assignors`.
+The module `constrained` is for equal subscriptions, and the module `general` for different subscriptions.
 """

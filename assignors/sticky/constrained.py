@@ -1,18 +1,18 @@
 """Sticky assignment for members that subscribe to the same topics (KIP-54, the constrained algorithm).
 
-For n members and p partitions, the *quota* is p // n. Every member gets at least this number of partitions. In
-addition, p % n members get one more partition each. These additional partitions are the *surplus*. The algorithm has
-the same three steps as ``AbstractStickyAssignor.ConstrainedAssignmentBuilder``:
+For n members and p partitions, the *quota* is p // n. Every member gets at least as many partitions as the quota. The
+*surplus* is p % n: this number of members get one more partition each. The algorithm has the same three steps as
+``AbstractStickyAssignor.ConstrainedAssignmentBuilder``:
 
 1. Members keep the partitions that they own, up to the quota. A member that owns more than the quota keeps one more
    partition, as long as surplus remains. If racks matter, a member keeps only partitions with a replica in its rack.
-2. If racks matter, each partition that no member kept goes to a member in the rack of a replica, if the quota and the
-   surplus allow it. The members take turns.
-3. The other partitions go to members below the quota, which take turns. Then members at the quota get one partition of
+2. If racks matter, each partition that no member kept goes to a member in the rack of a replica, within quota and
+   surplus. The members take turns.
+3. Members below the quota get the other partitions in round-robin order. Then members at the quota get one partition of
    the surplus each.
 
 The code identifies a member by its position in the order of member ids. Step 1 visits members in the order of ``scan``.
-This order decides which members keep a partition of the surplus.
+The order in ``scan`` decides which members keep a partition of the surplus.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class ConstrainedAssignment:
-    """One run of the algorithm. ``build`` returns the result."""
+    """One run of the constrained algorithm. ``build`` returns the result."""
 
     def __init__(self, scan: Sequence[int], claims: Claims, racks: StickyRacks) -> None:
         self._scan = scan
@@ -92,8 +92,8 @@ class ConstrainedAssignment:
     def _partitions_to_keep(self, member: int, partitions: list[TopicPartition]) -> int:
         """Return how many partitions the member keeps.
 
-        A member that owns more than the quota keeps the partitions with the lowest numbers. For such a member, this
-        method also sorts ``partitions``.
+        A member that owns more than the quota keeps the partitions with the lowest numbers. If a member owns more than
+        the quota, this method also sorts ``partitions``.
         """
         quotas = self._quotas
         if len(partitions) > quotas.quota:

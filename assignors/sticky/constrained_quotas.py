@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 class Quotas:
     """The partitions assigned so far, the members below and at the quota, and the remaining surplus.
 
-    ``transferring`` maps each partition that changes its owner to its new owner. A cooperative strategy does not assign
-    these partitions before the old owner has revoked them. A contested partition is always in ``transferring``, because
-    each member that claims it may still consume it.
+    ``transferring`` maps each partition that changes its owner to its new owner. A cooperative strategy assigns these
+    partitions only after the old owner has revoked them. A contested partition is always in ``transferring``, because
+    two members may still consume the partition.
     """
 
     def __init__(self, members: int, total_partitions: int, contested: Collection[TopicPartition]) -> None:

@@ -1,7 +1,7 @@
-"""Step 2 of the constrained algorithm: members in the rack of a replica take turns to get partitions (KIP-881).
+"""Step 2 of the constrained algorithm: distributes partitions to members in the rack of a replica (KIP-881).
 
-For every partition, ``ConstrainedAssignmentBuilder.assignRackAwareRoundRobin`` searches through a list of all
-candidates. This module has a separate list of candidates for each rack, with the same result.
+Unlike ``ConstrainedAssignmentBuilder.assignRackAwareRoundRobin``, this module has a separate list of candidates for
+each rack.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ class _BelowQuota:
                 self._by_rack.setdefault(self._rack_of[member], []).append(member)
 
     def next(self, racks: Iterable[str]) -> int | None:
-        """Return the member of ``racks`` whose turn it is, or None if ``racks`` contains no member below the quota.
+        """Return the next member of ``racks`` below the quota, or None if there is no such member.
 
-        The returned member then waits until all other members had their turn.
+        The next call continues after the returned member.
         """
         waiting = [members for rack in racks if (members := self._by_rack.get(rack))]
         if not waiting:

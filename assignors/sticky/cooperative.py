@@ -1,10 +1,10 @@
 """The client-side ``cooperative-sticky`` strategy (``CooperativeStickyAssignor``; KIP-429).
 
-A cooperative rebalance needs two rounds if partitions change their owner. In the first round these partitions are
-*withheld*: the new owner does not get them yet. The old owner gets an assignment without these partitions. The old
-owner revokes these partitions and rejoins the group. In the second round, the new owner gets the partitions. ``assign``
-returns the assignment of one round. ``rebalance_needed`` returns whether a further round follows.
-``group_after_rejoin`` returns the group at the start of the next round.
+A cooperative rebalance needs two rounds if partitions change their owner. In the first round, a partition that changes
+its owner is *withheld*: no member gets the partition. The old owner revokes the withheld partition and rejoins the
+group. In the second round, the new owner gets the withheld partition. ``assign`` returns the assignment of one round.
+``rebalance_needed`` returns whether a further round follows. ``group_after_rejoin`` returns the group at the start of
+the next round.
 """
 
 from __future__ import annotations
@@ -60,10 +60,7 @@ class CooperativeStickyAssignor:
 
 
 def rebalance_needed(group: GroupSpec, assignment: GroupAssignment) -> bool:
-    """Return whether a member must revoke a partition that it owns.
-
-    If a member must revoke a partition, this member rejoins, and a further round follows.
-    """
+    """Return whether a member must revoke a partition that it owns."""
     return any(not set(member.owned).issubset(assignment.members[member.member_id]) for member in group.members)
 
 
@@ -87,10 +84,7 @@ def group_after_rejoin(group: GroupSpec, assignment: GroupAssignment) -> GroupSp
 
 
 def _transferring_partitions(outcome: StickyOutcome) -> Mapping[TopicPartition, int]:
-    """Return the partitions that move from one member to a different member.
-
-    The result maps each of these partitions to its new owner.
-    """
+    """Return the new owner of each partition that moves from one member to a different member."""
     gained: dict[TopicPartition, int] = {}
     lost: set[TopicPartition] = set()
     for position, (member, partitions) in enumerate(zip(outcome.members, outcome.assigned, strict=True)):

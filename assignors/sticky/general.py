@@ -6,12 +6,12 @@ The algorithm has the same four steps as ``AbstractStickyAssignor.GeneralAssignm
    must also be in the member's rack.
 2. Every other partition goes to its least loaded subscriber. If racks matter, subscribers in the rack of a replica are
    preferred. Topics with few subscribers are assigned first, because their partitions have the fewest possible owners.
-3. A partition moves to a subscriber that has at least two partitions fewer than the owner. The step ends when no such
-   move exists (``general_balance``).
+3. A partition moves to a subscriber that has at least two partitions fewer than the owner. Step 3 ends when no move
+   improves the balance (``general_balance``).
 4. If step 3 did not improve the balance, its moves are undone.
 
-The code identifies a member by its position in the order of member ids. This order also decides between members with
-equal loads.
+The code identifies a member by its position in the order of member ids. Members with equal loads are sorted by member
+id.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ if TYPE_CHECKING:
 
 
 class GeneralAssignment:
-    """One run of the algorithm. ``owners`` contains the owners according to the claims. ``build`` updates ``owners``.
+    """One run of the general algorithm.
 
-    ``subscribers`` maps each topic to the positions of its subscribers. If a partition must move,
-    ``earlier`` contains its preferred new owner (see ``claims.find_earlier_owners``).
+    ``owners`` contains the owners according to the claims. ``build`` updates ``owners``. ``subscribers`` maps each
+    topic to the positions of its subscribers. ``earlier`` contains the preferred new owners of partitions that must
+    move (see ``claims.find_earlier_owners``).
     """
 
     def __init__(
@@ -85,7 +86,7 @@ class GeneralAssignment:
         return revoked
 
     def _deal(self, topic: str, numbers: Sequence[int], racks: StickyRacks | None) -> list[int]:
-        """Run step 2 for one topic. Returns the numbers of the partitions that are still unassigned.
+        """Run step 2 of the algorithm for one topic. Returns the numbers of the partitions that are still unassigned.
 
         One heap of (load, member) per rack is sufficient, because only the loads of this topic's subscribers change.
         """
@@ -116,7 +117,7 @@ class GeneralAssignment:
         return heaps
 
     def _balance(self, unassigned: Mapping[str, Sequence[int]], *, revoked: bool, from_scratch: bool) -> None:
-        """Run steps 3 and 4.
+        """Run steps 3 and 4 of the algorithm.
 
         If every member kept all its partitions in step 1, step 3 first moves only partitions that step 2 assigned.
         """

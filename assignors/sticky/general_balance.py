@@ -1,13 +1,12 @@
 """Step 3 of the general sticky algorithm: moves partitions until no move improves the balance.
 
 Each pass visits all partitions in order. A partition can move to a subscriber that has at least two partitions fewer
-than the owner. If the earlier owner is such a subscriber, the partition moves to its earlier owner, otherwise to the
-least loaded subscriber. The algorithm ends after the first pass without a move.
+than the owner. The earlier owner has priority over the least loaded subscriber. The algorithm ends after the first pass
+without a move.
 
-Before every partition, Java's ``AbstractStickyAssignor.performReassignments`` checks whether the group is balanced.
-This check iterates over all members and partitions, so Java can take minutes. The check never changes the result,
-because no partition moves in a balanced group. So this module omits the check. A pass visits the topics one after the
-other. While a pass visits a topic, only the loads of this topic's subscribers change. So one heap per topic is
+Before every partition, Java also checks whether the group is balanced
+(``AbstractStickyAssignor.performReassignments``). This module omits the check, because it is slow and never changes the
+result. While a pass visits a topic, only the loads of the topic's subscribers change. So one heap per topic is
 sufficient to find the least loaded subscriber.
 """
 
@@ -91,8 +90,7 @@ class Balancer:
     def _earlier_owner(self, topic: str, number: int, size: int) -> int | None:
         """Return the earlier owner if this member subscribes to the topic and has at most ``size`` - 2 partitions.
 
-        Java does not check the subscription. So Java can assign the partition to a member that does not subscribe to
-        the topic.
+        Java does not check whether the earlier owner still subscribes to the topic.
         """
         earlier = self.earlier.get((topic, number)) if self.earlier else None
         if earlier is None or size <= self.sizes[earlier] + 1 or earlier not in self.subscribers[topic]:
@@ -120,9 +118,6 @@ class Balancer:
 
 def balance_score(sizes: Sequence[int], members: Iterable[int]) -> int:
     """Return the sum of the size differences of all pairs of ``members``. 0 is perfect balance.
-
-    Sort the sizes in ascending order. Then add each size once for every size before it, and subtract it once for every
-    size after it.
 
     >>> balance_score([1, 4, 2], [0, 1, 2])
     6

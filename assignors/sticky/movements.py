@@ -25,7 +25,7 @@ class TopicMovements:
     def substitute(self, number: int, giver: int, target: int) -> int:
         """Return ``number``, or a partition that moved away from ``target`` earlier and can move back instead.
 
-        A partition that moves back belongs to the first owner of ``number``. This owner is not always ``giver``.
+        The returned partition moves back to the first owner of ``number``, which is not always ``giver``.
         """
         source = self._moved[number][0] if number in self._moved else giver
         returning = self._by_pair.get((target, source))
@@ -34,7 +34,7 @@ class TopicMovements:
     def record(self, number: int, giver: int, target: int) -> None:
         """Record a movement. If the partition moved before, its first owner stays the same.
 
-        If the partition returns to its first owner, it counts as not moved.
+        A partition that returns to its first owner is no longer recorded.
         """
         if number in self._moved:
             pair = self._moved.pop(number)

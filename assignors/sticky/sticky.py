@@ -70,8 +70,7 @@ class StickyAssignor:
 class StickyOutcome:
     """The members sorted by id, the partitions of each member, and the partitions that change their owner.
 
-    ``transferring`` maps these partitions to their new owners. The general algorithm does not compute ``transferring``,
-    so the field is None after this algorithm.
+    ``transferring`` maps these partitions to their new owners. After the general algorithm, ``transferring`` is None.
     """
 
     members: Sequence[MemberSubscription]

@@ -29,7 +29,7 @@ class StickyRacks:
         return bool(self.members)
 
     def near(self, member: int, partition: TopicPartition) -> bool:
-        """Return whether the member has no rack, or a replica of the partition is in the member's rack."""
+        """Return True if a replica of the partition is in the member's rack, or if the member has no rack."""
         rack = self.members.get(member)
         return rack is None or rack in self.partitions[partition[0]][partition[1]]
 
@@ -46,7 +46,10 @@ class StickyRacks:
 
 
 def sticky_racks(group: GroupSpec, members: Sequence[MemberSubscription], topics: Sequence[str]) -> StickyRacks:
-    """Return the racks of ``members`` and of the partitions of ``topics``. Both are empty if racks do not matter."""
+    """Return the racks of ``members`` and of the partitions of ``topics``.
+
+    Both results are empty if racks do not matter.
+    """
     racks = {position: rack for position, member in enumerate(members) if (rack := member_rack(member))}
     if not racks:
         return StickyRacks()

@@ -1,4 +1,1 @@
-"""The uniform strategy of the broker (KIP-848), for equal and for different subscriptions.
-
-This folder imports no other folder of `assignors`.
-"""
+"""The uniform strategy of the broker (KIP-848), for equal and for different subscriptions."""

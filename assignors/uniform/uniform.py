@@ -48,11 +48,10 @@ class UniformAssignor:
 
 
 def _current_target(members: Sequence[MemberSubscription], partitions: Mapping[str, int]) -> Owners:
-    """Return the current owner of each partition. An owner must still subscribe to the topic.
+    """Return the current owner of each partition. Owners that no longer subscribe to the topic are ignored.
 
-    If several members own one partition, the result contains the last of these members. In a real broker, a partition
-    never has two owners. Claims to partitions that do not exist are ignored. For such a claim, the broker throws an
-    exception.
+    If several members own one partition, the last member is returned, but real brokers prevent this. Claims to
+    partitions that do not exist are ignored.
     """
     owners = {topic: [NO_OWNER] * count for topic, count in partitions.items()}
     for position, member in enumerate(members):

@@ -5,9 +5,9 @@
    most one. A move can make the loads of an earlier topic's subscribers uneven. So step 2 visits all topics up to 16
    times. Step 2 ends earlier if no partition moved during one visit of all topics.
 
-Step 2 never moves partitions of two topics together, even if only both moves together would improve the balance. So the
-balance is only a local optimum. Both steps visit topics with the most partitions per subscriber first. Members with
-equal loads are sorted by position, which is the order of member ids.
+Step 2 never moves partitions of two topics together. So the balance is only a local optimum. Both steps visit topics
+with the most partitions per subscriber first. Members with equal loads are sorted by position, which is the order of
+member ids.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ MAX_ITERATION_COUNT = 16
 
 
 class HeterogeneousAssignment:
-    """One run of the algorithm. ``build`` changes ``owners`` from the current to the new target assignment."""
+    """One run of the heterogeneous algorithm.
+
+    ``build`` changes ``owners`` from the current to the new target assignment.
+    """
 
     def __init__(self, members: int, subscribers: Mapping[str, Sequence[int]], owners: Owners) -> None:
         self.subscribers = subscribers

@@ -5,9 +5,9 @@ partition each, an *extra*. The algorithm visits the members in the order of ids
 
 1. A member keeps the partitions that it owns, in the order of topic and number, up to its quota. If the member owns
    more partitions and an extra remains, it keeps one more partition.
-2. A member that owns at most the quota gets no extra, because a later member may own more than the quota. Exception: if
-   only as many members as extras remain, every remaining member gets an extra.
-3. The remaining partitions go to the first member until it is full, then to the next member, and so on.
+2. A member that owns at most the quota gets no extra, because a later member may own more. Exception: if as many extras
+   as members remain, every remaining member gets an extra.
+3. The remaining partitions fill one member after the other.
 """
 
 from __future__ import annotations

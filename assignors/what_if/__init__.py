@@ -1,4 +1,1 @@
-"""Computes the effect of a different strategy, of members that join or leave, and of more partitions.
-
-This folder may import all of `assignors`.
-"""
+"""Computes the effect of a different strategy, of members that join or leave, and of more partitions."""

@@ -34,11 +34,11 @@ def compare(
 ) -> StrategyResult:
     """Compute the measures of a strategy's final assignment.
 
-    A partition moves if its final owner is different from its current owner. ``owners`` contains the current owners. By
-    default, they are computed from the claims in ``group`` (``effective_owners``).
+    A partition moves if its final owner is different from its current owner. ``owners`` contains the current owners
+    (default: the result of ``effective_owners``).
 
-    In its first round, a cooperative strategy withholds the partitions that move. So this function computes more rounds
-    until no member must revoke a partition, but at most ``MAX_ROUNDS`` rounds in total.
+    In its first round, a cooperative strategy withholds the partitions that move. So this function computes rounds
+    until no member must revoke a partition, but at most ``MAX_ROUNDS`` rounds.
     """
     current, assignment, rounds = group, assignor.assign(group), 1
     cooperative = assignor.name == CooperativeStickyAssignor.name

@@ -2,17 +2,16 @@
 
 1. A *rolling restart* restarts the members one after the other, in the order of ``offers``. A restarted member offers
    its new list of strategies. The other members still offer their old lists.
-2. The coordinator chooses the strategy, as in ``select_protocol``. If no strategy is common to all members, the
-   coordinator rejects the members that join (INCONSISTENT_GROUP_PROTOCOL), and their consumers fail.
+2. The coordinator chooses the strategy, as in ``select_protocol``. Without a common strategy, the coordinator rejects
+   joining members, and their consumers fail (INCONSISTENT_GROUP_PROTOCOL).
 3. Each member derives its rebalance protocol from its own list (``ConsumerCoordinator``). A member is cooperative only
    if all strategies in its list are cooperative. Because of this rule, a change from eager to cooperative needs two
    rolling restarts (KIP-429). After the first restart, all members offer the old strategy and ``cooperative-sticky``,
-   and are still eager. During the second restart, eager and cooperative members can work together, because all members
-   use ``cooperative-sticky``.
-4. Successive steps of one rolling restart are merged if their strategy and their rebalance protocols are equal.
+   and are still eager. During the second restart, eager and cooperative members use ``cooperative-sticky`` together.
+4. Successive steps are merged if their strategies and their rebalance protocols are equal.
 
 librdkafka refuses a list with eager and cooperative strategies. So members with librdkafka cannot do the two rolling
-restarts of KIP-429. For such a change, stop the whole group.
+restarts of KIP-429. To make librdkafka members cooperative, stop the whole group.
 """
 
 from __future__ import annotations
@@ -37,9 +36,9 @@ Offer = tuple[str, ...]
 class Step:
     """The state of the group while ``restarted_at_least`` to ``restarted_at_most`` members have restarted.
 
-    ``restart`` is 0 before the first rolling restart. ``offers`` contains the different lists of the members.
-    ``strategy`` is None if the members have no strategy in common. ``rebalance_protocols`` contains the different
-    rebalance protocols of the members.
+    ``restart`` is 0 before the first rolling restart. ``offers`` contains each distinct list of strategies.
+    ``strategy`` is None if the members have no strategy in common. ``rebalance_protocols`` contains each distinct
+    rebalance protocol.
     """
 
     restart: int
@@ -53,7 +52,8 @@ class Step:
 def rolling_change(offers: Sequence[Sequence[Offer]]) -> list[Step]:
     """Return the steps of a rolling change.
 
-    ``offers[0]`` contains the present list of each member. ``offers[n]`` contains the lists after rolling restart n.
+    ``offers[0]`` contains the present list of strategies of each member. ``offers[n]`` contains the lists after rolling
+    restart n.
 
     In the migration of KIP-429, the members become cooperative in the second restart:
 

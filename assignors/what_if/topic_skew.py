@@ -5,14 +5,12 @@ If a topic cannot be divided equally, some members have one partition more than 
 Example: three members subscribe to ten topics with one partition each. The first member gets all ten partitions, and
 the other members are idle. Source: the class comment of ``RangeAssignor``.
 
-The rules are checked in this order. The first rule that applies decides the result:
+The first matching rule decides the result:
 
-1. If the assignment is invalid, no skew is reported. The assignment must become valid first.
-2. If the partition counts of two subscribers differ by more than 1 in a topic, no skew is reported. In this case, the
-   imbalance has a different cause.
+1. If the assignment is invalid, no skew is reported.
+2. If the partition counts of two subscribers differ by more than 1 in a topic, no skew is reported.
 3. If no valid assignment is fairer, no skew is reported.
-4. If each member has the extra partition of at most one topic, no skew is reported. In this case, the sizes differ
-   because subscriptions differ.
+4. If each member has the extra partition of at most one topic, no skew is reported.
 5. In all other cases, skew is reported. ``members`` contains the members with the most extra partitions.
 """
 
@@ -74,8 +72,7 @@ def topic_skew(group: GroupSpec, assignment: GroupAssignment) -> TopicSkew | Non
 def choose_remedy(outcomes: Iterable[Outcome | FailedOutcome]) -> Outcome | None:
     """Return the outcome of a strategy that removes the topic skew, or None if no strategy has the score 100.
 
-    Among the strategies with the score 100, the strategy that moves the fewest partitions is chosen. If several of
-    these strategies move equally few partitions, the first of these strategies is chosen. ``outcomes`` are the outcomes
+    The chosen strategy moves the fewest partitions of all strategies with the score 100. ``outcomes`` are the outcomes
     of ``what_if`` for the unchanged group.
 
     >>> from assignors import BUILT_IN

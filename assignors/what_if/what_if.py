@@ -3,18 +3,17 @@
 These rules define a change exactly, so that two monitors return the same result:
 
 1. A member that *joins* is dynamic and has no rack. The new member has the most common subscription. If several
-   subscriptions are equally common, the subscription with the most partitions is used. If several of these
-   subscriptions have equally many partitions, the first in alphabetical order is used. The id of the new member is
-   ``~new-member-1``. ``~`` sorts after letters and digits, so the new member is the last member for ``range`` and
-   ``roundrobin``.
+   subscriptions are equally common, the subscription with the most partitions is used. If these subscriptions also have
+   equally many partitions, the first in alphabetical order is used. The id of the new member is ``~new-member-1``.
+   ``~`` sorts after letters and digits, so the new member is the last member for ``range`` and ``roundrobin``.
 2. The member that *leaves* is the member with the most partitions today. If several members have equally many
-   partitions, the last of these members by id leaves. This change is the worst case, because all partitions of the
-   busiest member must move. If two members leave, the second member is chosen in the same way.
+   partitions, the last of them by id leaves. This change is the worst case, because all partitions of the busiest
+   member must move. If two members leave, the second member is chosen in the same way.
 3. A topic can only *grow*, because Kafka cannot reduce the number of partitions. At least one member must subscribe to
    the topic. The racks of the new partitions are unknown.
-4. A partition moves if its new owner is different from today's owner. If today's owner leaves, or cannot keep the
-   partition, the partition moves under every strategy. Such moves are *unavoidable*. ``moved_partitions`` counts all
-   moves, ``unavoidable_moves`` counts only unavoidable moves.
+4. A partition moves if its new owner is different from today's owner. A move is unavoidable if today's owner leaves or
+   cannot keep the partition. Such moves are *unavoidable*. ``moved_partitions`` counts all moves, ``unavoidable_moves``
+   counts only unavoidable moves.
 5. For a cooperative strategy, all rounds are computed, as in ``comparison``.
 6. The produce rate of the busiest member is computed from the produce rates of the partitions (``fairness.busiest``).
    If a topic grows, this rate is unknown, because the rates of the new partitions are unknown.
@@ -50,7 +49,7 @@ _NO_RATES: Mapping[TopicPartition, float] = MappingProxyType({})
 
 
 class ImpossibleChangeError(ValueError):
-    """The group cannot change in this way. The message contains the reason."""
+    """Error: the requested change of the group is impossible. The message contains the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +85,10 @@ class Outcome:
 
     ``strategy`` is None if the outcome describes today's owners. ``score`` (0 to 100, see ``evenness``) is None if
     partitions are unassigned. ``excess_partitions`` is the size of the busiest member, minus the size of the busiest
-    member in the fairest valid assignment. ``score`` and ``excess_partitions`` are None if the group has too many
-    different subscriptions, because then the fairest assignment is not computed. For each topic, ``topic_spread``
-    compares how many partitions of this topic its subscribers have: the largest number minus the smallest number.
-    ``rounds`` is the number of rebalances until the group reaches the assignment. ``busiest_records_per_second`` is the
-    produce rate of the busiest member, or None if this rate is unknown (rule 6).
+    member in the fairest valid assignment. ``score`` and ``excess_partitions`` are None if too many subscriptions
+    differ to compute the fairest assignment. ``topic_spread`` maps each topic to the largest minus the smallest
+    partition count of its subscribers. ``rounds`` is the number of rebalances until the group reaches the assignment.
+    ``busiest_records_per_second`` is the produce rate of the busiest member, or None if this rate is unknown (rule 6).
     """
 
     strategy: str | None
@@ -122,7 +120,8 @@ class WhatIf:
     ``joined`` and ``left`` are the ids of the members that join and leave. ``members`` and ``partitions`` are counts
     after the change. ``smallest_maximum`` is the number of partitions that the busiest member has in the fairest valid
     assignment. ``idle_in_any_assignment`` is the number of idle members in the fairest valid assignment. No valid
-    assignment has fewer idle members. Both numbers are None if the fairest assignment is unknown.
+    assignment has fewer idle members. ``smallest_maximum`` and ``idle_in_any_assignment`` are None if the fairest
+    assignment is unknown.
     """
 
     change: Change
@@ -145,9 +144,9 @@ def what_if(
 ) -> WhatIf:
     """Compute the outcome of every strategy for ``group`` after ``change``.
 
-    ``owners`` contains today's owners (partition -> member id). These owners replace the claims of the members in
-    ``group``. ``produce_rates`` contains the known produce rates, in records per second. Without ``change``, the group
-    stays as it is. Raises ImpossibleChangeError if the change is impossible, or if the group has no members.
+    ``owners`` (partition -> member id) replaces the claims of the members in ``group``. ``produce_rates`` contains the
+    known produce rates, in records per second. Without ``change``, the group stays as it is. Raises
+    ImpossibleChangeError if the change is impossible, or if the group has no members.
 
     In this example, three topics have two partitions each. Range assigns all partitions to the same two members. With
     sticky, two of the six partitions move to the third member:
@@ -242,8 +241,8 @@ def what_if_as_json(found: WhatIf) -> dict[str, object]:
 class _Baseline:
     """The values with which all outcomes are compared. ``fairest`` is None if its computation takes too long.
 
-    ``owners`` contains today's owner of each partition, if this owner can keep the partition. ``unavoidable_moves``
-    counts the partitions that today's owner cannot keep. An owner that leaves keeps no partition.
+    ``owners`` contains only owners that can keep their partition after the change. ``unavoidable_moves`` counts the
+    partitions that today's owner cannot keep.
     """
 
     fairest: tuple[int, ...] | None
@@ -266,7 +265,7 @@ def _fairest_if_known(group: GroupSpec) -> tuple[int, ...] | None:
 
 
 def _group_owning(group: GroupSpec, owners: Mapping[TopicPartition, str]) -> GroupSpec:
-    """Return ``group``, in which each member claims its partitions in ``owners`` with the same generation."""
+    """Return ``group`` with ``owners`` as the members' claims, all in one generation."""
     held: dict[str, list[TopicPartition]] = {member.member_id: [] for member in group.members}
     for partition in sorted(owners):
         if owners[partition] in held:
