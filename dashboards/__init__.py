@@ -10,10 +10,10 @@ dashboards. `alerts/` generates the alerts. The dashboards follow these rules:
 2. A panel shows a missing series as 0 only if a different series shows that the monitor knows the value. An unknown
    value is never shown as 0.
 3. The worst rows come first. If a colour has a meaning, a word or a title also shows this meaning.
-4. Queries remove labels that Prometheus adds, such as `instance`. So if the monitor moves to a different machine, the
-   lines in the panels continue.
+4. Queries remove labels that Prometheus adds, such as `instance`. So the lines in the panels continue if the monitor
+   moves to a different machine.
 5. A table of groups has at most `$top` rows, because a cluster can have ten thousand groups.
 6. The first screen answers the questions of an engineer on call. Grafana does not run the queries of collapsed rows.
-7. By default, the monitor exports detailed metrics only for the worst groups. If a panel needs detailed metrics, the
-   description of the panel explains this (`PanelSpec.for_details`).
+7. By default, the monitor exports detailed metrics only for the worst groups. If a panel needs detailed metrics, its
+   description explains this (`PanelSpec.for_details`).
 """

@@ -56,7 +56,7 @@ def topic_dashboard_url(cluster: str, topic: str) -> str:
 def dashboard_url(uid: str) -> str:
     """Return the URL of a dashboard that can show several clusters.
 
-    The URL contains the clusters that are selected in the current dashboard.
+    The URL contains the clusters that the user has selected.
     """
     return f"/d/{uid}?{_SAME_SOURCE}&{_SAME_CLUSTER}"
 
@@ -81,9 +81,9 @@ def source_variable() -> AnyVariable:
 
 
 def page_url_variable() -> AnyVariable:
-    """Return the hidden variable for the address of the monitor's pages. The monitor exports the address.
+    """Return the hidden variable for the address of the monitor's pages.
 
-    If the setting `[links] page_url` is empty, Grafana uses the address that Prometheus scrapes, as in alerts.
+    If the setting `[links] page_url` is empty, the variable is the address that Prometheus scrapes.
     """
     scraped = f'{ONE_CLUSTER.selector(MONITOR_INFO, _NO_PAGE_URL)}, "page_url", "http://$1", "instance", "(.+)"'
     address = f"{ONE_CLUSTER.selector(MONITOR_INFO, _PAGE_URL)} or label_replace({scraped})"
@@ -116,7 +116,7 @@ def _query_variable(name: str, label: str, query: str) -> build.QueryVariable:
 
 
 class Event(dashboard.AnnotationQuery):
-    """An annotation: a vertical line at each time at which a Prometheus query has a value.
+    """A vertical line at each time at which a Prometheus query has a value.
 
     The class exists because the SDK's class for annotations has no fields for titles.
     """
@@ -141,8 +141,7 @@ class _Events(Builder[dashboard.AnnotationQuery]):
 def _links_to_other_dashboards(uid: str) -> list[build.DashboardLink]:
     """Return the links at the top of a dashboard.
 
-    A link contains only variables that the other dashboard can use. For example, the dashboard of one topic cannot show
-    several clusters.
+    A link contains only variables that the other dashboard can use.
     """
     others = {"All groups": FLEET_UID, "Topics": TOPIC_UID, "The monitor itself": MONITOR_UID, "Runbook": RUNBOOK_UID}
     return [
@@ -180,7 +179,7 @@ def create_dashboard(
 
 
 def _add_row(target: build.Dashboard, row: Row) -> None:
-    """Add a row. In the JSON, a collapsed row contains its panels, and the panels of an open row follow the row."""
+    """Add a row. In the JSON, a collapsed row contains its panels, but an open row is followed by its panels."""
     title = build.Row(row.title).collapsed(row.is_collapsed)
     if row.is_collapsed:
         for panel in row.panels:
@@ -208,8 +207,7 @@ def as_json_text(source: build.Dashboard) -> str:
 def _place(panels: Sequence[AnyPanelModel], top: int) -> None:
     """Place panels from left to right and from top to bottom.
 
-    For the panels of a collapsed row, the positions assume that all other collapsed rows stay closed. When a user opens
-    a row, Grafana moves the rows below it. The SDK would leave a gap for the panels of a collapsed row.
+    Each panel of a collapsed row gets the position that it has while all other collapsed rows are closed.
     """
     left, height = 0, 0
     for panel in panels:
@@ -223,7 +221,7 @@ def _place(panels: Sequence[AnyPanelModel], top: int) -> None:
 
 
 def _number(panels: Sequence[AnyPanelModel]) -> None:
-    """Set the id of each panel that has no id. The id is the position of the panel."""
+    """Set the id of each panel without an id to the position of the panel."""
     for number, panel in enumerate(_with_panels_of_rows(panels), start=1):
         panel.id_val = panel.id_val or number
 

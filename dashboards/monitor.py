@@ -1,4 +1,4 @@
-"""Define the dashboard of the monitor itself: readiness, progress, age of the values, resources, and limitations."""
+"""Define the dashboard of the monitor itself, for example its progress, resources and limitations."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ _ONLY_DETAILS = (
 
 @dataclass(frozen=True)
 class PanelSpec:
-    """The size and the texts of a panel. The texts explain how to read the panel, and why the panel can be empty."""
+    """The size of a panel, and the texts that explain how to read the panel."""
 
     title: str
     how_to_read: str
@@ -47,9 +47,9 @@ class PanelSpec:
     height: int = 8
 
     def for_details(self, expressions: Sequence[str]) -> PanelSpec:
-        """Return a spec whose description says if a query needs *details*: metrics that only the worst groups have.
+        """Return a spec that says if a query needs *details*: metrics that only the worst groups have.
 
-        If all queries need details, the text of the empty panel also says this.
+        If all queries need details, the text of the empty panel says this, too.
         """
         need_details = [_needs_details(expression) for expression in expressions]
         if not any(need_details):
@@ -79,7 +79,8 @@ class Query:
 class DisplayOptions:
     """How a panel shows values.
 
-    `colors` maps the legend of a line to its colour. If `limits` also contains the legend, the line is dashed.
+    `colors` maps the legend of a line to its colour. If `limits` also contains the legend of a line, the line is
+    dashed.
 
     `maximum` is the largest possible value.
     """
@@ -96,7 +97,7 @@ COUNT = DisplayOptions()
 
 
 class _PanelBuilder(Protocol):
-    """The methods that all panel builders have. The SDK has no common type for panel builders."""
+    """The methods that all panel builders have (the SDK has no common type)."""
 
     def title(self, title: str) -> object: ...
     def description(self, description: str) -> object: ...
@@ -126,7 +127,7 @@ def fill_panel(panel: Panel, spec: PanelSpec, targets: Sequence[prometheus.Dataq
 
 
 def instant_query(expression: str) -> prometheus.Dataquery:
-    """Return a query for the values at the end of the time range. Its result is a table."""
+    """Return a query for the values at the end of the time range."""
     return _query_now(expression).format(query_options.PromQueryFormat.TABLE)
 
 
@@ -156,7 +157,7 @@ def line_panel(
     display: DisplayOptions = COUNT,
     link: build.DashboardLink | None = None,
 ) -> AnyPanel:
-    """Return a panel with lines over time. A line without a colour of its own has a shade of blue.
+    """Return a panel with lines over time. A line without an entry in `colors` has a shade of blue.
 
     The panel also shows the thresholds as lines.
     """

@@ -1,8 +1,8 @@
 """Write PromQL queries as text. A `Scope` selects the series that a dashboard shows.
 
-PromQL's `increase` ignores the event that the first sample of a counter counts. `Scope.increase` counts this event if
-the monitor already exported a different series before (DESIGN.md). For a group, this series is `EMPTY_TRANSITIONS`. For
-a monitor, it is `READY`.
+PromQL's `increase` ignores the event that creates a counter. `Scope.increase` counts this event if a different series
+of the monitor already existed (DESIGN.md). The different series is `EMPTY_TRANSITIONS` for a group, and `READY` for a
+monitor.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Scope:
     only: str = ""
 
     def selector(self, signal: Signal, *matchers: str) -> str:
-        """Return the selector of a signal's series. For a histogram, it selects the buckets."""
+        """Return the selector of a signal's series. For a histogram, the selector selects the buckets."""
         return f"{exported_names(signal)[0]}{{{', '.join((self.matchers, *matchers))}}}"
 
     def series(self, signal: Signal, *matchers: str) -> str:
@@ -48,7 +48,7 @@ class Scope:
         return self.series_by(_own_labels(signal), signal, *matchers)
 
     def series_by(self, labels: str, signal: Signal, *matchers: str) -> str:
-        """Return a query with one value per combination of these labels."""
+        """Return a query with one value for each combination of `labels`."""
         worst = "min" if signal.name in _SMALLEST_IS_WORST else "max"
         return f"{worst} by ({labels}) ({self._restrict(self.selector(signal, *matchers))})"
 
@@ -64,9 +64,8 @@ class Scope:
     def increase(self, counter: Signal, window: str, *matchers: str) -> str:
         """Return a query for the exact increase of a counter within the window that ends now.
 
-        If a series did not exist at the start of the window, its start value is 0, but only if `EMPTY_TRANSITIONS` of
-        the group or `READY` of the cluster existed at the start. `REBALANCES` needs no such start value, because its
-        series exists as long as the group.
+        A series without a value at the start of the window counts from 0 if `EMPTY_TRANSITIONS` or `READY` existed
+        then. `REBALANCES` needs no start value of 0, because its series exists as long as the group.
         """
         total, then = self.series(counter, *matchers), self.series_before(counter, window, *matchers)
         if counter is REBALANCES:
@@ -100,7 +99,7 @@ FLEET = Scope('cluster=~"$cluster", group=~"$group"', only=CLUSTERS.selector(GRO
 
 
 def top_k(expression: str) -> str:
-    """Return a query for the `$top` largest values. Other queries can use the result to select rows.
+    """Return a query for the `$top` largest values.
 
     >>> top_k("m > 0")
     'topk($top, m > 0)'
@@ -118,7 +117,7 @@ def bottom_k(expression: str) -> str:
 
 
 def for_same_groups(expression: str, selected: str) -> str:
-    """Return a query for the values of an expression, limited to the groups in the result of `selected`.
+    """Return a query for the values of an expression, but only for groups in the result of `selected`.
 
     >>> for_same_groups("a", "topk($top, b)")
     'a and on (cluster, group) topk($top, b)'
@@ -127,7 +126,7 @@ def for_same_groups(expression: str, selected: str) -> str:
 
 
 def repeat_for_rows(expression: str, labels: str, rows: str) -> str:
-    """Return a query with the rows of `rows`. Each row has the value of `expression` whose `labels` are equal.
+    """Return a query with the rows of `rows`. Each row gets the value of `expression` that has the same `labels`.
 
     >>> repeat_for_rows("a", "group", "b")
     '0 * b + on (group) group_left () a'
@@ -136,7 +135,7 @@ def repeat_for_rows(expression: str, labels: str, rows: str) -> str:
 
 
 def sum_by(labels: str, expression: str) -> str:
-    """Return a query with one sum for each combination of these labels.
+    """Return a query with one sum for each combination of `labels`.
 
     >>> sum_by("cause", "m")
     'sum by (cause) (m)'

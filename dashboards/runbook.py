@@ -28,7 +28,7 @@ def firing_alerts_panel(
 ) -> AnyPanel:
     """Return a table of the monitor's firing alerts, critical first, with columns for `labels`.
 
-    Each row links to a section of the runbook. If the selector `only` is set, the table shows only alerts of the
+    Each row links to a section of the runbook. If the selector `only` is set, the table shows only alerts about the
     selected groups.
     """
     spec = PanelSpec(
@@ -53,7 +53,7 @@ def firing_alerts_panel(
 
 
 def _firing_by_severity(scope: Scope, labels: Sequence[str], only: str) -> str:
-    """Return a query for the severity of each firing alert of the monitor. The query excludes all other alerts."""
+    """Return a query for the severity of each firing alert of the monitor, without other alerts."""
     ours = f'{scope.matchers}, alertname=~"{"|".join(alert.name for alert in ALERTS)}", alertstate="firing"'
     ranks = " or ".join(f'{word.code} * ALERTS{{{ours}, severity="{word.value}"}}' for word in SEVERITIES)
     selected = f"({ranks}) and on (cluster, group) {only}" if only else ranks
@@ -64,8 +64,7 @@ def _firing_by_severity(scope: Scope, labels: Sequence[str], only: str) -> str:
 def _runbook_column(firing: str) -> Measure:
     """Return the column with links to the runbook.
 
-    A link of Grafana can contain the value of its cell. So the value of the cell is the id of the panel, and a mapping
-    shows words instead of this id.
+    The value of each cell is a panel id for the link, and a mapping shows words instead of the id.
     """
     numbers = " or ".join(
         f'label_replace(vector({panel_number(alert.runbook_section)}), "alertname", "{alert.name}", "", "")'

@@ -1,9 +1,8 @@
 """Create tables of current values. Each column shows a label or the values of a query.
 
-Grafana compares the labels that all queries of a table have in common. If two rows have equal values for these labels,
-Grafana merges the rows. So each query must return exactly one row for each combination of these labels. For example, if
-a table has one row per condition of a group, each query must return a value for every condition
-(`promql.repeat_for_rows`).
+Grafana merges rows that have equal values in all labels that the queries of the table share. So each query must return
+exactly one row for each combination of shared labels. In a table with one row per condition, each query must return a
+value for every condition (`promql.repeat_for_rows`).
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class Label:
 
 @dataclass(frozen=True)
 class Measure:
-    """A column that shows the values of a query. If `title` is empty, the values are hidden."""
+    """A column that shows the values of a query. The values of a measure without a `title` are hidden."""
 
     title: str
     expression: str
@@ -110,8 +109,8 @@ def _properties(column: Column) -> list[dashboard.DynamicConfigValue]:
 def lagging_partitions_table(spec: PanelSpec, scope: Scope, key: Label, selected: str) -> AnyPanel:
     """Return a table of partitions with their lag and status, the largest lag first.
 
-    `selected` is a query for the lag of these partitions. The column `key` and the partition number together identify a
-    row. `key` is the topic on a group's dashboard, and the group on a topic's dashboard.
+    `selected` is a query for the lag of the shown partitions. The column `key` and the partition number together
+    identify a row. `key` is the topic on a group's dashboard, and the group on a topic's dashboard.
     """
 
     def of_selected(signal: Signal) -> str:

@@ -1,9 +1,9 @@
 """Define words and colours of numbers and label values.
 
-The five colours mean: fine, watch, act, unknown, and neutral (`NEITHER`).
+The five colours mean fine, watch, act, unknown and neutral (`NEITHER`).
 
-A Grafana timeline can show words only for numbers. So if a panel shows a label value as a word, its query converts the
-label value to a number (a code).
+A Grafana timeline can show words only for numbers. So the query of a timeline converts each label value to a number (a
+code).
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ subscription or a topic changed, the colour is orange.
 
 
 def code_query(scope: Scope, signal: Signal, label: str, words: Sequence[Word]) -> str:
-    """Return a query for the code of a label's current value, which is the value for which the signal is 1.
+    """Return a query for the code of the current label value: the value for which the signal is 1.
 
     >>> from streaming.signals.lag import GROUP_STATUS
     >>> code_query(Scope('group="g"'), GROUP_STATUS, "status", STATUSES[:1])
@@ -117,7 +117,7 @@ def code_query(scope: Scope, signal: Signal, label: str, words: Sequence[Word]) 
 
 
 def code_query_by_label(scope: Scope, signal: Signal, label: str, words: Sequence[Word]) -> str:
-    """Return a query with one series per value of the label. The label can have several values at the same time."""
+    """Return a query with one series per value of the label. A label can have several values at the same time."""
     return f"max by ({label}) ({_codes(scope, signal, label, words)})"
 
 
@@ -172,7 +172,8 @@ CATCH_UP = [value_mapping({"0": ("no lag", FINE), _NEVER: ("not at this rate", W
 def catch_up_query(scope: Scope) -> str:
     """Return a query for the seconds until each group has no lag: 0 without lag, -1 if the lag does not shrink.
 
-    The metric itself has no series in these two cases. It also has no series if the lag or a rate is unknown.
+    The metric has no series without lag, or if the lag does not shrink. The metric also has no series if the lag or a
+    rate is unknown.
     """
     lag = scope.series(GROUP_LAG)
     produced, consumed = map(scope.series, (GROUP_PRODUCED_RECORDS_PER_SECOND, GROUP_CONSUMED_RECORDS_PER_SECOND))
@@ -181,9 +182,9 @@ def catch_up_query(scope: Scope) -> str:
 
 
 def thresholds(steps: Steps) -> list[dashboard.Threshold]:
-    """Return Grafana's thresholds. The first threshold has no value. Its colour applies below all other thresholds.
+    """Return Grafana's thresholds. The first threshold is for all values below the other thresholds.
 
-    If the last colour in `steps` is FINE, the first colour is ACT, otherwise FINE.
+    The first colour is ACT if the last colour in `steps` is FINE, otherwise FINE.
     """
     below = ACT if steps and steps[-1][1] == FINE else FINE
     return [dashboard.Threshold(None, below), *(dashboard.Threshold(value, color) for value, color in steps)]

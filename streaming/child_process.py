@@ -18,7 +18,7 @@ _LAUNCHER = Path(__file__).with_name("die_with_parent.py")
 
 
 def with_parent_death_signal(command: Sequence[str]) -> list[str]:
-    """Return a command line that runs `command`. The kernel kills `command` when the thread that started it ends."""
+    """Return a command line that runs `command` until the thread that started it ends."""
     return [sys.executable, "-I", "-S", str(_LAUNCHER), str(os.getpid()), *command]
 
 
@@ -27,7 +27,7 @@ class ChildProcess:
 
     The standard output and standard error of the child are appended to the file `output`. The child has its own
     session, so Ctrl-C does not stop it. This process chooses the order in which it stops its children. By default, the
-    child gets the environment variables of this process. The monitor's settings are not passed to the child, because a
+    child gets the environment variables of this process. The child does not inherit the monitor's settings, because a
     setting can contain a secret.
     """
 
@@ -48,7 +48,7 @@ class ChildProcess:
 
     @property
     def pid(self) -> int:
-        """The process id of the command. The launcher replaces itself with the command, so both have the same id."""
+        """The process id of the command. The launcher has the same id, because the command replaces the launcher."""
         return self._started().pid
 
     @property
@@ -65,7 +65,7 @@ class ChildProcess:
         return True
 
     def ask_to_end(self) -> None:
-        """Send SIGTERM, and do not wait."""
+        """Send SIGTERM to the process, and do not wait."""
         self._started().terminate()
 
     def stop(self, grace_seconds: float) -> None:

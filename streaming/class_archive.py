@@ -2,18 +2,18 @@
 
 `class_archive_training.py` creates the archives.
 
-1. A class archive contains the parsed and verified classes of an earlier run. If a JVM uses the archive, it does not
-   read the class files of these classes.
-2. An archive fits only one Java and one class path. So the file name of the archive contains a hash of Java and the
-   class path. If this file does not exist, the JVM starts without an archive.
+1. A class archive contains the parsed and verified classes of an earlier run. A JVM with an archive does not read the
+   class files of these classes.
+2. Each archive is valid for only one Java and one class path. So the file name of the archive contains a hash of Java
+   and the class path. Without an archive, the JVM starts normally.
 3. A truncated archive ends the JVM with SIGBUS, even with `-Xshare:auto` and a checksum check. So the file name also
-   contains the size of the complete file. If the file has a different size, it is not used.
-4. The archive contains the version of the JVM, and the size and modification time of each jar. The JVM compares these
-   values with the present values. With `-XX:+VerifySharedSpaces`, the JVM also verifies the checksums of the archive.
-   Without this option, a corrupt archive ends the JVM with SIGSEGV. The check needs 0.04 CPU seconds for the archive of
-   Spark. If a value or a checksum differs, the JVM starts without the archive and prints no message.
-5. The archives of one Python environment are in one folder of the cache. A new archive replaces older archives of the
-   same kind.
+   contains the size of the complete file. A file with a different size is not used.
+4. The archive contains the version of the JVM, and the size and modification time of each jar. If a jar or the JVM has
+   changed, the JVM does not use the archive. With `-XX:+VerifySharedSpaces`, the JVM also verifies the checksums of the
+   archive. Without this option, a corrupt archive ends the JVM with SIGSEGV. The check needs 0.04 CPU seconds for the
+   archive of Spark. The JVM ignores an invalid archive and prints no message.
+5. The archives of one Python environment are in one folder of the cache. A new archive replaces the older archives of
+   the same program (Spark or the broker).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _QUIETLY_IF_IT_FITS = ("-Xshare:auto", "-XX:+VerifySharedSpaces", "-Xlog:cds=off
 
 
 def writes_archive(options: Sequence[str]) -> bool:
-    """Return True if the JVM options write an archive. A JVM with these options cannot also use an archive."""
+    """Return True if the JVM options write an archive."""
     return any(option.startswith("-XX:ArchiveClassesAtExit") for option in options)
 
 
@@ -46,7 +46,7 @@ def recording_options(partial: Path) -> list[str]:
 
 
 class ClassArchive:
-    """The class archive for one kind of JVM. `class_path` lists files and folders in the order of the command line."""
+    """The class archive of Spark or of the broker. `class_path` has the same order as on the command line."""
 
     def __init__(self, kind: Kind, java: Path, class_path: Sequence[str]) -> None:
         self._kind = kind
@@ -64,7 +64,7 @@ class ClassArchive:
         return [f"-XX:SharedArchiveFile={path}", *_QUIETLY_IF_IT_FITS] if path else []
 
     def publish(self, partial: Path) -> None:
-        """Rename the complete archive `partial` to its final name. Remove older archives of this kind (rule 5)."""
+        """Rename the complete archive `partial` to its final name. Remove older archives (rule 5)."""
         path = archives_folder() / _file_name(self._name, partial)
         older = [other for other in archives_folder().glob(f"{self._kind}-*.jsa") if other != path]
         partial.replace(path)

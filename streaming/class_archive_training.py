@@ -1,9 +1,9 @@
 """Create the class archives of Spark and of the embedded broker.
 
 `python -m streaming.class_archive_training` runs a broker, a consumer group and a monitor until the monitor is ready.
-Then the module reads the state store, as a restart does. When the two JVMs end, they write the classes that they have
-loaded. This takes one minute. `rebalance-monitor jars` runs this module in a separate process, without the user's
-settings.
+Then the module reads the state store, so that its classes are loaded, too. When the two JVMs end, they write the
+classes that they have loaded. This takes one minute. `rebalance-monitor jars` runs this module in a separate process,
+without the user's settings.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _TOPIC = "training"
 
 
 class TrainingError(RemedyError):
-    """Error: the archives could not be created. The JVMs start without archives."""
+    """Error: the class archives could not be created. Without class archives, the JVMs start more slowly."""
 
 
 def archives() -> tuple[ClassArchive, ClassArchive]:
@@ -56,7 +56,7 @@ def archives() -> tuple[ClassArchive, ClassArchive]:
 
 
 def create_archives() -> None:
-    """Create the archives if at least one of the two does not exist. Raises RemedyError or OSError."""
+    """Create the archives if the archive of Spark or of the broker does not exist. Raises RemedyError or OSError."""
     of_spark, of_broker = archives()
     if of_spark.find() and of_broker.find():
         return
@@ -127,7 +127,7 @@ def _stop_when_ready(port: int, query: str, stop: threading.Event) -> None:
 
 
 def _is_ready(port: int) -> bool:
-    """Return True if the monitor is ready. The request uses no proxy, because no proxy can reach this port."""
+    """Return True if the monitor is ready. The request uses no proxy, because a proxy cannot connect to this port."""
     directly = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with directly.open(f"http://127.0.0.1:{port}/-/ready", timeout=10) as answer:

@@ -1,9 +1,10 @@
 """The alerts, and the generator of the files for Prometheus and Alertmanager. DESIGN.md explains the policy.
 
-- `definition.py`: the parts of an alert, with the rules for severities.
-- `assignments.py`, `rebalances.py`, `progress.py`, `retention.py`, `coordinators.py`, `monitor.py`: the alerts.
-- `expressions.py`, `texts.py`, `links.py`: parts of expressions, texts and links that several alerts use.
-- `inhibition.py`: the alerts that suppress other alerts.
+- `definition.py` defines the parts of an alert and the rules for severities.
+- `assignments.py`, `rebalances.py`, `progress.py`, `retention.py`, `coordinators.py` and `monitor.py` define the
+  alerts.
+- `expressions.py`, `texts.py` and `links.py` create expressions, texts and links.
+- `inhibition.py` lists the alerts that suppress other alerts.
 - `rules.py` creates Prometheus' rules, and `files.py` writes all files.
 """
 

@@ -1,4 +1,4 @@
-"""Alerts on coordinators and on __consumer_offsets. One such problem can be the cause of trouble in many groups."""
+"""Alerts on coordinators and on __consumer_offsets. One failed coordinator can cause trouble in many groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Define the parts of an alert: its severities, its expressions, its texts, and the reason why it exists.
+"""Define the parts of an alert, for example its severities, expressions and texts.
 
 Rules:
 
@@ -6,12 +6,11 @@ Rules:
    working day. `info` sends no notification.
 2. If the expressions of the warning level and of the critical level are true, both levels fire. Alertmanager then sends
    only the critical alert (`inhibition.py`). Each level waits for `pending` before it fires. DESIGN.md has the reason.
-3. An alert about a group gets the labels `team` and `coordinator` of the group. If the setting `ignore_alerts` of a
-   group is true, the group has no alerts (`expressions.ALERTING`).
-4. The setting `severity` of a group is the highest severity that the alerts of this group can have. The critical level
-   exists only for groups whose setting is `critical`. If the setting is `info`, the alert fires with the severity
-   `info`.
-5. If an alert has only a critical level, this level is a warning for groups whose setting is lower than `critical`.
+3. An alert about a group gets the labels `team` and `coordinator` of the group. A group whose setting `ignore_alerts`
+   is true has no alerts (`expressions.ALERTING`).
+4. The setting `severity` of a group is the highest severity of the group's alerts. The critical level exists only for
+   groups whose setting is `critical`. If the setting is `info`, the alert fires with the severity `info`.
+5. For groups whose setting is lower than `critical`, an alert with only a critical level fires as a warning.
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ class Level:
     """One level of an alert.
 
     `expression` is PromQL. For alerts about groups, the result of the expression has the labels `cluster` and `group`.
-    Other labels of the group are added later. The alert fires when the expression has been true for `pending`. After
-    the expression becomes false, the alert continues for `keep_firing`.
+    The alert fires when the expression has been true for `pending`. After the expression becomes false, the alert
+    continues for `keep_firing`.
     """
 
     severity: Severity
@@ -74,7 +73,7 @@ class Alert:
 
 @dataclass(frozen=True, slots=True)
 class AlertFile:
-    """One rule file: its name without the suffix, its comment, and its alerts."""
+    """One rule file with its name (without the suffix), its comment and its alerts."""
 
     name: str
     comment: str

@@ -4,7 +4,7 @@ Rules:
 
 1. Every expression removes the label `instance`.
 2. Two monitors may watch one cluster. So an expression first computes a sum for each monitor (`instance`), and then the
-   maximum of these sums. DESIGN.md has the reasons for both rules.
+   maximum of these sums.
 """
 
 from __future__ import annotations

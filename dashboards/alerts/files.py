@@ -1,14 +1,15 @@
-"""Write all files that result from the definitions of alerts.
+"""Write all files that are generated from the definitions of alerts.
 
-- `dashboards/rules/*.yaml`: rule files for Prometheus.
-- `deploy/kubernetes/monitoring/prometheus-rule.yaml`: the same rules for the Prometheus operator.
-- `deploy/compose/alertmanager.yaml`: the part with the inhibition rules.
-- `deploy/kubernetes/monitoring/alertmanager-config.yaml`: routes and inhibition rules for the Prometheus operator.
-- `files/alertmanager-config.yaml` of the Helm chart: the same routes and rules. The chart contains a symbolic
+- `dashboards/rules/*.yaml` contain the rules for Prometheus.
+- `deploy/kubernetes/monitoring/prometheus-rule.yaml` contains the same rules for the Prometheus operator.
+- One part of `deploy/compose/alertmanager.yaml` contains the inhibition rules.
+- `deploy/kubernetes/monitoring/alertmanager-config.yaml` contains routes and inhibition rules for the Prometheus
+  operator.
+- `files/alertmanager-config.yaml` of the Helm chart contains the same routes and rules. The chart contains a symbolic
   link to `dashboards/rules`.
-- `dashboards/README.md`: the table of alerts.
-- `streaming/doctor/rules_checksum.py`: the checksum of the rules. The command `doctor` compares this checksum with the
-  checksum of the rules that Prometheus has loaded.
+- `dashboards/README.md` contains the table of alerts.
+- `streaming/doctor/rules_checksum.py` contains the checksum of the rules. The command `doctor` compares the checksum
+  with the rules that Prometheus has loaded.
 """
 
 from __future__ import annotations

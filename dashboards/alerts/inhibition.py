@@ -2,10 +2,10 @@
 
 Rules:
 
-1. The alert for a cause suppresses the alerts for its effects.
-2. An alert never suppresses a more severe alert. Otherwise, nobody would get a notification about the harm.
-3. A rule lists the names of the alerts that it suppresses. A pattern such as `Kafka.+` would also suppress alerts of
-   other products.
+1. The alert about a cause suppresses the alerts about its effects.
+2. An alert never suppresses a more severe alert, so that a notification about the harm is sent.
+3. Each rule lists the names of the suppressed alerts. A pattern such as `Kafka.+` would also suppress alerts of other
+   products.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _DATA_LOSS: Final = ("KafkaRecordsLost", "KafkaRecordsAboutToBeLost", "KafkaOffs
 class Inhibition:
     """A set of source alerts that suppress a set of target alerts, and the reason.
 
-    A source suppresses a target only if both alerts have the same values of the labels `equal`.
+    A source suppresses a target only if the labels `equal` have the same values in both alerts.
 
-    If `only_if_critical` is true, a source suppresses alerts only while its severity is critical.
+    If `only_if_critical` is true, a source with a different severity suppresses nothing.
     """
 
     why: str

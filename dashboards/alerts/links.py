@@ -1,13 +1,15 @@
-"""Write the links of alerts. The addresses are settings, which are also labels of `rebalance_monitor_info`.
+"""Write the links of alerts.
 
-1. `page_url`: the page of the group or of the cluster. If the setting `page_url` is empty, the link starts with the
-   address of the monitor that Prometheus scrapes.
-2. `incident_url`: the incident of the group, or the incidents of the cluster. The link starts with the same address as
-   `page_url`. The link contains only the group, and the monitor finds the incident of the group (DESIGN.md has the
-   reason). Alerts about the monitor itself have no `incident_url`.
-3. `dashboard_url`: the dashboard in Grafana. If the setting `grafana_url` is empty, the alert has no `dashboard_url`.
-4. `runbook_url`: the section of the runbook. If the setting `runbook_url` is empty, the link opens the runbook panel in
-   Grafana. If `grafana_url` is also empty, the link is the name of the runbook file.
+1. `page_url` is the link to the page of the group or of the cluster. If the setting `page_url` is empty, the link
+   starts with the address of the monitor that Prometheus scrapes.
+2. `incident_url` is the link to the incident of the group, or to the incidents of the cluster. `incident_url` starts
+   with the same address as `page_url`. The link contains only the group, because the monitor finds the incident
+   (DESIGN.md). Alerts about the monitor itself have no `incident_url`.
+3. `dashboard_url` is the link to the dashboard in Grafana. If the setting `grafana_url` is empty, the alert has no
+   `dashboard_url`.
+4. `runbook_url` is the link to the section of the runbook. If the setting `runbook_url` is empty, `runbook_url` links
+   to the runbook panel in Grafana. If the setting `grafana_url` is also empty, `runbook_url` is the name of the runbook
+   file.
 """
 
 from __future__ import annotations
@@ -25,11 +27,10 @@ _DASHBOARD_UIDS: Final = {False: "rebalance-monitor-itself", True: "rebalance-mo
 
 
 def panel_number(title: str) -> int:
-    """Return the Grafana panel id of a runbook section. The link of an alert contains this id (`viewPanel`).
+    """Return the Grafana panel id of a runbook section, for the link of an alert (`viewPanel`).
 
-    The id depends only on the title, so a new alert does not change the ids of other panels. Changed ids would be a
-    problem, because rules and dashboards are not updated at the same time. The links of older rules would open wrong
-    panels. Panels outside the runbook have smaller ids.
+    The id depends only on the title, so a new alert does not change the ids of other panels. If ids changed, the links
+    of older rules would open wrong panels. Panels outside the runbook have smaller ids.
 
     >>> panel_number("KafkaAssignmentSkewed")
     868679
@@ -76,8 +77,8 @@ def _dashboard(subject: Subject) -> str:
 def _with_info(subject: Subject, text: str, otherwise: str = "") -> str:
     """Return a template that shows `text`, or `otherwise` if the metric `rebalance_monitor_info` has no series.
 
-    `text` can contain the labels of this metric. If the monitor is down, its metrics end after some minutes. So
-    alerts about the monitor use the last value within one day.
+    `text` can contain the labels of `rebalance_monitor_info`. The metrics of a stopped monitor end after some minutes.
+    So alerts about the monitor use the last value within one day.
     """
     selector = "rebalance_monitor_info{cluster=%q}"
     query = f"last_over_time({selector}[1d])" if subject == MONITOR else selector

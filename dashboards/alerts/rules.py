@@ -22,7 +22,7 @@ def rule_groups(files: Iterable[AlertFile]) -> list[Rule]:
 
     The last recording rule has a label that contains the checksum of all other rules. `rebalance-monitor doctor` reads
     this label to check whether Prometheus has loaded the current rules. The command cannot compare the rules
-    themselves, because Prometheus' API returns expressions in a different format.
+    themselves, because Prometheus' API formats expressions differently.
     """
     groups = [_recording_group(), *map(_alert_group, files)]
     ready = f"max by (cluster) ({READY})"
@@ -76,7 +76,7 @@ def levels_of(alert: Alert) -> Iterator[Level]:
 
 
 def _expression(alert: Alert, level: Level) -> str:
-    """Return the expression of a level. For alerts about groups, it adds the labels of each group (rules 3 and 4)."""
+    """Return the expression of a level. Alerts about groups get the labels of the groups (rules 3 and 4)."""
     if alert.subject != GROUP:
         return level.expression
     groups = alert.labels_of_groups or ALERTING
@@ -98,7 +98,7 @@ def _with_severity(groups: str, alert: Alert, level: Level) -> str:
 
 
 def _labels(alert: Alert, level: Level) -> dict[str, str]:
-    """Return the labels of a level. Prometheus removes `max_severity` from the alert, because the value is empty."""
+    """Return the labels of a level. Prometheus removes `max_severity` from the alert, because the label is empty."""
     if alert.subject != GROUP:
         return {"severity": level.severity}
     severity = _CAPPED_SEVERITY if level.severity == WARNING else level.severity

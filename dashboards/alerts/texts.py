@@ -1,7 +1,6 @@
-"""Write the texts of alerts. Prometheus fills in the values when it evaluates an alert.
+"""Write the texts of alerts: templates that query metrics when Prometheus evaluates the alert.
 
-A text is a template that queries metrics. If a value is unknown, the text does not contain the sentence about this
-value.
+A template omits each sentence whose value is unknown.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ _OF_GROUP = "{cluster=%q,group=%q}"
 def known(query: str, text: str) -> str:
     """Return a template that shows `text` only if a query about the group has a result.
 
-    In `query`, `@` stands for the selector of the group. In `text`, `.` is the result of the query.
+    In `query`, the template replaces `@` by the selector of the group. In `text`, `.` is the result of the query.
     """
     escaped = query.replace('"', '\\"').replace("@", _OF_GROUP)
     count = query.count("@")
@@ -120,7 +119,10 @@ _LAG_CAUSES: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def lag_cause(*, with_action: bool) -> str:
-    """Return a template that describes the cause of the lag. Its input `.` is the result of a query for the cause."""
+    """Return a template that describes the cause of the lag.
+
+    The input `.` of the template is the result of a query for the cause.
+    """
     texts = (
         (name, f" Cause of the lag: {cause}" + (f" What to do: {action}" if with_action else ""))
         for name, (cause, action) in _LAG_CAUSES.items()

@@ -1,7 +1,4 @@
-"""The dashboard of all groups: how many groups have a problem, and the worst groups of each problem.
-
-This folder may import the modules that create panels, tables and queries, but no other dashboard.
-"""
+"""The dashboard of all groups: the number of groups with a problem, and the worst groups of each problem."""
 
 from dashboards.fleet.board import dashboard
 

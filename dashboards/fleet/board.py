@@ -1,4 +1,4 @@
-"""Define the dashboard of all groups. For each problem, it shows the number of groups and the worst groups."""
+"""Define the dashboard of all groups: for each problem, the number of groups and the worst groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Define the tables of the dashboard of all groups. Each table shows the worst groups for one kind of problem."""
+"""Define the tables of the dashboard of all groups. Each table shows the worst groups for one problem."""
 
 from __future__ import annotations
 

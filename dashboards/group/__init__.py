@@ -1,7 +1,4 @@
-"""The dashboard of one group: what an engineer on call needs first, and details in collapsed rows.
-
-This folder may import the modules that create panels, tables and queries, but no other dashboard.
-"""
+"""The dashboard of one group: first what an on-call engineer needs, then details in collapsed rows."""
 
 from dashboards.group.board import dashboard
 

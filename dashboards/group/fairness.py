@@ -1,4 +1,4 @@
-"""Define the fairness panels of one group: actual and expected owners, fairness scores, and other strategies."""
+"""Define the fairness panels of one group: owners, fairness scores, and other strategies."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Define the first screen of the dashboard of one group, and the description of the group.
 
-The first screen is 24 grid units high. Except for the causes of rebalances, it uses only metrics that the monitor
-exports for every group. If the causes of a group are not exported, the screen shows only the number of rebalances.
+The first screen is 24 grid units high. The first screen uses only metrics that the monitor exports for every group,
+except for causes of rebalances. If causes are not exported, the screen shows only the number of rebalances.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def about_the_group() -> list[AnyPanel]:
 def rebalance_increase() -> str:
     """Return a query for the rebalances in each time step, by cause.
 
-    If the causes are not exported for this group, the cause is `not exported`.
+    For a group without exported causes, the cause is `not exported`.
     """
     causes = sum_by("cause", ONE_GROUP.increase(REBALANCES_BY_CAUSE, "$__interval"))
     total = f"sum({ONE_GROUP.increase(REBALANCES, '$__interval')})"
