@@ -2,7 +2,7 @@
 
 The monitor has threads. In a process with threads, Python code between fork and exec can cause a deadlock. So a
 separate program sets the parent-death signal and then calls exec. The signal stays set after exec. With `python -I -S`,
-Python loads only the standard library, and this program starts in about 15 ms.
+this program starts in about 15 ms.
 """
 
 from __future__ import annotations

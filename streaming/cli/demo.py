@@ -118,7 +118,7 @@ def _check_port(port: int) -> None:
 
 
 def _raise_interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
-    """Raise KeyboardInterrupt. Ignore further stop signals, so that they cannot interrupt the shutdown."""
+    """Raise KeyboardInterrupt. Ignore further stop signals during the shutdown."""
     _ignore_stop_signals()
     raise KeyboardInterrupt
 

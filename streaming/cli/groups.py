@@ -173,8 +173,7 @@ def _kafka_settings(bootstrap_server: str | None, settings: Settings) -> KafkaSe
 def _read_conditions(settings: Settings, tables: str | None, *, is_other_cluster: bool) -> Conditions | None:
     """Return the active conditions of each group in the cluster.
 
-    Return None if --bootstrap-server is set without --tables, or if the table of conditions is not readable in the
-    folder that the settings name.
+    Return None if the table of conditions is not readable, or if --bootstrap-server is set without --tables.
     """
     if tables is None and is_other_cluster:
         return None
@@ -205,9 +204,9 @@ class _Filter:
         return _is_among(group.state, self.states) and _is_among(group.group_type, self.group_types)
 
     def may_match(self, listed: ListedGroup) -> bool:
-        """Return True if the group can match, so that the command must request its description.
+        """Return True if the command must request the description of the group.
 
-        Old brokers do not list states or types, so a group without a listed state or type can match.
+        A group without a listed state or type can match, because old brokers do not list states or types.
         """
         return (listed.state is None or _is_among(listed.state, self.states)) and (
             listed.group_type is None or _is_among(listed.group_type, self.group_types)

@@ -110,8 +110,8 @@ class _History:
     """The rows that the command prints.
 
     `rebalances` contains the last rows of the table `rebalances`. `changes` contains the rows of `group_conditions`
-    since the first of these rebalances. `active` contains the conditions that have not ended. `problems` contains the
-    fairness problems after each rebalance. Its keys are the positions of the rebalances' records in
+    since the first rebalance in `rebalances`. `active` contains the conditions that have not ended. `problems` contains
+    the fairness problems after each rebalance. The keys of `problems` are the positions of the rebalances' records in
     `__consumer_offsets`.
     """
 
@@ -175,7 +175,10 @@ def _position(row: Row) -> _Position:
 
 
 def _read_fairness_problems(group: str, root: str, cluster: str | None) -> Mapping[_Position, Sequence[str]]:
-    """Return the fairness problems of each assignment. The keys are the positions of the assignments' records."""
+    """Return the fairness problems of each assignment.
+
+    The keys of the result are the positions of the assignments' records.
+    """
     from streaming.cli.text.stored import read_imbalances  # noqa: PLC0415 - a slow import would slow down --help
     from streaming.past.rows import imbalance  # noqa: PLC0415 - as above
 

@@ -88,9 +88,9 @@ def _create_archives(console: Console) -> None:
 
 
 def fetch_jars(console: Console, set_names: Iterable[JarSetName] = FIRST_RUN, *, source: Path | None = None) -> None:
-    """Download the missing jars. If `source` is set, copy the jars from this folder instead.
+    """Download the missing jars. If `source` is set, copy the jars from this folder.
 
-    If the output is a terminal, show a progress bar. Otherwise, print one line per jar. Raises JarsError or JavaError.
+    On a terminal, show a progress bar instead of one line per jar. Raises JarsError or JavaError.
     """
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     jar = TextColumn("{task.fields[jar]}")

@@ -230,8 +230,7 @@ def _print_table(group: str, answer: WhatIf, present: Outcome) -> None:
 def _describe_today(spec: GroupSpec, owners: Owners, answer: WhatIf) -> Iterator[str]:
     """Describe the problems of today's assignment, and the strategy that would remove these problems.
 
-    If the results are for a changed group, the text names no strategy. Such results do not show which strategy removes
-    today's problems.
+    If the results are for a changed group, the text names no strategy.
     """
     owned: dict[str, list[tuple[str, int]]] = {member.member_id: [] for member in spec.members}
     for topic_partition, member_id in sorted(owners.items()):

@@ -1,1 +1,1 @@
-"""The settings: `settings.py` and `security.py` define them. `load.py` reads them from a file and the environment."""
+"""The settings, which `settings.py` and `security.py` define and `load.py` reads."""

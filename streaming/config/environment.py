@@ -1,6 +1,6 @@
 """Find the environment variables that are settings.
 
-Such a variable can contain a secret, for example if its value is a complete section as JSON.
+A variable that is a setting can contain a secret, for example in a complete section as JSON.
 """
 
 from __future__ import annotations
@@ -21,5 +21,5 @@ def without_settings(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_setting(name: str) -> bool:
-    """Return True if a variable can be a setting. Upper and lower case of the name do not matter, as in pydantic."""
+    """Return True if a variable can be a setting. The name can be in upper or lower case, as in pydantic."""
     return name.upper().startswith(ENVIRONMENT_PREFIX) and name.upper() not in _NOT_SETTINGS

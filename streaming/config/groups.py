@@ -1,8 +1,8 @@
 """Settings for groups: the entries `[[groups]]`, and the limits that they set for each group.
 
-1. An entry applies to each group whose complete id matches the regular expression `match` (RE2).
-2. If several entries for a group contain the same setting, the last entry wins. If no entry contains the setting, the
-   default value applies.
+1. An entry is for each group whose complete id matches the regular expression `match` (RE2).
+2. If several entries for a group contain the same setting, the last entry wins. A setting that no entry contains has
+   its default value.
 3. `critical_lag_seconds` is never below `max_lag_seconds`. If an entry raises only `max_lag_seconds`, for example to
    7200, then `critical_lag_seconds` is 7200, too.
 """
@@ -116,7 +116,7 @@ class LimitsByGroup:
         return {group_id: limits[entries] for group_id, entries in zip(group_ids, matching, strict=True)}
 
     def _matching_entries(self, group_ids: Collection[str]) -> list[tuple[int, ...]]:
-        """Return for each group the indexes of the entries that apply to the group (rule 1)."""
+        """Return for each group the indexes of its matching entries (rule 1)."""
         from streaming.config.names import NameFilter  # noqa: PLC0415 - import pyarrow only if names are matched
 
         names = list(group_ids)
@@ -135,6 +135,5 @@ class LimitsByGroup:
         return limits
 
     def _combine(self, matching: Sequence[int]) -> GroupLimits:
-        """Apply rules 2 and 3."""
         limits = GroupLimits(**{name: value for name, value, _ in self._sources(matching)})
         return replace(limits, critical_lag_seconds=max(limits.critical_lag_seconds, limits.max_lag_seconds))

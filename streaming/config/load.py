@@ -73,7 +73,7 @@ class Settings(BaseSettings):
     def of_clusters(self) -> tuple[Settings, ...]:
         """Return the settings of each cluster.
 
-        Each result contains only one cluster. The cluster of [kafka] comes first.
+        Each element of the result contains only one cluster. The cluster of [kafka] comes first.
 
         >>> more = ClusterSettings(bootstrap_servers="b:1")
         >>> [one.kafka.cluster for one in Settings(clusters={"eu": more}).of_clusters()]
@@ -87,8 +87,7 @@ class Settings(BaseSettings):
 
         If there is only one cluster, `name` can be None.
 
-        Raises ConfigError if the name is unknown. Raises ConfigError, too, if the name is None and there are several
-        clusters.
+        Raises ConfigError if the name is unknown, or if the name is None and there are several clusters.
         """
         of_clusters = {one.kafka.cluster: one for one in self.of_clusters()}
         if name is None and len(of_clusters) == 1:

@@ -5,8 +5,8 @@
    any name for its group, so matching must be fast for every name. RE2 needs time proportional to the length of the
    name. Python's `re` needs exponential time for some names. RE2 supports no look-arounds and no back references.
 3. A dot also matches a line break. So `.*` matches every name.
-4. A character that UTF-8 cannot encode (a lone surrogate) is replaced by `?` before matching. `/metrics` also contains
-   `?` for such a character.
+4. A character that UTF-8 cannot encode (a lone surrogate) is replaced by `?` before matching. `/metrics` contains `?`
+   for a lone surrogate, too.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class NameFilter:
         return passes
 
     def among(self, names: Iterable[str]) -> list[str]:
-        """Return the names that pass, in the same order."""
+        """Return the names that pass the filter, in the order of the input."""
         candidates = list(names)
         return candidates if self.passes_all else list(compress(candidates, self.passing(candidates)))
 

@@ -1,14 +1,14 @@
 """Checks that other users cannot read or change a file with secrets.
 
-1. A file is refused if every user of the machine can read or write the file. It is also refused if its user group can
-   write the file.
+1. A file is refused if every user of the machine can read or write the file. A file is also refused if its user group
+   can write the file.
 2. The user group of the file may read the file. For example, Kubernetes mounts a secret for the user group of a pod
    (mode 0440).
-3. Exception: if the file is on a read-only file system, the monitor accepts a file that every user can read, and logs a
-   warning. The reason is that nobody can change the mode of such a file. Kubernetes and Docker mount secrets on a
-   read-only file system. By default, the mode of such a secret is 0644 in Kubernetes and 0444 in Docker.
+3. Exception: on a read-only file system, the monitor accepts a file that every user can read, and logs a warning.
+   Nobody can change the mode of a file on a read-only file system. Kubernetes and Docker mount secrets on a read-only
+   file system. By default, the mode of a mounted secret is 0644 in Kubernetes and 0444 in Docker.
 
-For a symbolic link, the rules apply to its target.
+The rules are for the target of a symbolic link, not for the link.
 """
 
 from __future__ import annotations
@@ -32,5 +32,5 @@ def refusal_reason(file: Path) -> str | None:
 
 
 def is_tolerated(file: Path) -> bool:
-    """Return True if the exception of rule 3 applies to a file."""
+    """Return True if a file is accepted because of rule 3."""
     return bool(file.stat().st_mode & _OPEN_TO_OTHERS) and bool(os.statvfs(file).f_flag & os.ST_RDONLY)

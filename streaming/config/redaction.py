@@ -3,12 +3,12 @@
 1. In `spark.conf`, the user chooses the names of the properties. A value is shown only if the name of the property is
    in a list of harmless names. A list of dangerous names would never be complete, because some names have a variable
    part. Examples are `fs.azure.account.key.ACCOUNT` and `fs.azure.sas.CONTAINER`.
-2. In a URI, two parts are hidden. The first part is between `://` and the last `@`. It does not end at an earlier `@`,
-   because a secret can contain `/`, `:` and `@`. The second part is after the first `?`, `#` or `;`. In `spark.conf`, a
-   text without `://` can also be an address. In such a text, the part before the last `@` is hidden if it contains a
-   colon. A text that starts with `/` is a local path, which contains no secret.
-3. Log lines and errors contain no value that rules 1 and 2 hide. They also contain no secret from settings and files
-   (`redactor.py`).
+2. In a URI, the part between `://` and the last `@` is hidden. The hidden part continues after an earlier `@`, because
+   a secret can contain `/`, `:` and `@`. The part of a URI after the first `?`, `#` or `;` is also hidden. In
+   `spark.conf`, a text without `://` can also be an address. If a text has no `://`, the part before the last `@` is
+   hidden if it contains a colon. A text that starts with `/` is a local path, which contains no secret.
+3. Log lines and errors contain no value that rules 1 and 2 hide. Log lines and errors also contain no secret from
+   settings and files (`redactor.py`).
 """
 
 from __future__ import annotations
@@ -149,8 +149,8 @@ def _secrets_in_value(value: Any) -> Iterator[str]:  # noqa: ANN401 - any part o
 def _secrets_in_map_value(name: str, value: SecretStr) -> Iterator[str]:
     """Return the secrets in a value of `spark.conf`.
 
-    A setting can contain `-Dname=value` or `name="value";`. In this case, the inner `value` is also a secret, because a
-    log line can contain only the inner value.
+    A setting can contain `-Dname=value` or `name="value";`. The inner `value` is also a secret, because a log line can
+    contain only the inner value.
     """
     text = value.get_secret_value()
     yield from _credentials_in(text)
@@ -163,7 +163,7 @@ def _credentials_in(address: str) -> Iterator[str]:
     """Return the secrets of an address: the address itself, its query, the values in the query, and the password.
 
     A user name without a password is not a secret, because it can be the name of an Azure container. A password can
-    contain `@`, so every `@` can be the end of the password. The function returns each possible password.
+    contain `@`, so the function returns one possible password for each `@`.
     """
     _, rest = _split_scheme(address)
     query = _QUERY.split(rest, maxsplit=1)[1:]

@@ -1,6 +1,6 @@
 """Removes known secrets from texts.
 
-1. A secret is removed even if a program has escaped it. It can be escaped with backslashes (repr, JSON, bytes),
+1. A secret is removed even if a program has escaped it. A secret can be escaped with backslashes (repr, JSON, bytes),
    percent-encoded, or escaped for HTML. If a secret is percent-encoded in the settings, the decoded secret is removed,
    too.
 2. A secret with fewer than `_SHORT_SECRET` characters is removed only as a whole word. A secret of one character is not
@@ -48,7 +48,7 @@ def _pattern(secret: str) -> str:
 def _part_pattern(part: str) -> str:
     r"""Return a regular expression that matches a character or several backslashes, escaped or not.
 
-    Consecutive backslashes are handled together. Otherwise, the search time could grow exponentially with their number.
+    Consecutive backslashes are matched together, so that the search time cannot grow exponentially.
 
     >>> [bool(re.fullmatch(_part_pattern('"'), text)) for text in ('"', r'\\\"', "%22", "%2522", "&quot;", "%23")]
     [True, True, True, True, True, False]

@@ -11,7 +11,7 @@ from streaming.config.redaction import hide_secrets
 
 
 class Section(BaseModel):
-    """A section of the settings. It is immutable, rejects unknown settings, and hides its secrets in its `repr`."""
+    """A section of the settings. A section is immutable, rejects unknown settings, and hides secrets in its `repr`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

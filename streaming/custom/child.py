@@ -1,8 +1,8 @@
-"""Run a user's strategy in its own process: ``python -m streaming.custom.child module:attribute limit_seconds``.
+"""Run a user's strategy in a separate process: ``python -m streaming.custom.child module:attribute limit_seconds``.
 
-The process reads groups (pickles) from standard input and writes assignments (lines of JSON) to standard output, until
-the input ends. Text that the strategy prints goes to standard error, so that the guard does not read it as an
-assignment. If a strategy exceeds its time limit, a watchdog writes a traceback and ends the process.
+The process reads groups (pickles) from standard input, and writes assignments (lines of JSON) to standard output. The
+output of the strategy itself is written to standard error, because the guard reads standard output. If a strategy
+exceeds its time limit, a watchdog writes a traceback and ends the process.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def serve(assignor: PartitionAssignor, requests: BinaryIO, answers: BinaryIO, li
 
 
 def _groups(requests: BinaryIO) -> Iterator[GroupSpec]:
-    """Yield each group until the input ends. A part of a group at the end of the input is ignored."""
+    """Yield each group until the input ends. An incomplete group at the end of the input is ignored."""
     while True:
         try:
             yield pickle.load(requests)  # noqa: S301 - the parent process is trusted

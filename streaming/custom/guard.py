@@ -1,6 +1,6 @@
-"""Run a user's strategy so that the caller always gets an assignment, or an error with the reason for the failure.
+"""Run a user's strategy so that the caller always gets an assignment, or an error with a reason.
 
-No process can reliably stop an endless loop in its own Python code. Signals and exceptions do not always interrupt the
+No process can reliably stop an endless loop in its Python code. Signals and exceptions do not always interrupt the
 loop, and a thread cannot be killed. So the strategy runs in a child process, which is started once for all groups. A
 watchdog in the child ends the child at the time limit. If the watchdog fails, the parent kills the child one second
 later.
@@ -56,10 +56,10 @@ class FailureReason(str, Enum):
 class GuardedAssignor:
     """A user's strategy by reference (``module:attribute``), with the same interface as a built-in strategy.
 
-    The strategy runs in its own process. It raises only AssignorFailedError, whose reason is a FailureReason. After
-    three consecutive timeouts, the strategy is suspended. A suspended strategy receives only every hundredth group.
-    Otherwise, a strategy that always hangs would delay every group by the time limit. Do not use this object from
-    several threads at the same time. Close the object after use.
+    The strategy runs in a separate process. All errors are AssignorFailedError, whose reason is a FailureReason. After
+    three consecutive timeouts, the strategy is suspended. A suspended strategy receives only every hundredth group. So
+    a strategy that always hangs does not delay every group by the time limit. Do not use this object from several
+    threads at the same time. Close the object after use.
 
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
     >>> with contextlib.closing(GuardedAssignor("assignors.range.range:RangeAssignor")) as guarded:
@@ -78,7 +78,7 @@ class GuardedAssignor:
 
     @property
     def name(self) -> str:
-        """The name of the strategy. Raises AssignorFailedError if the strategy must be loaded and cannot be loaded."""
+        """The name of the strategy. Raises AssignorFailedError if the strategy cannot be loaded."""
         if not self._name:
             self._start_child()
         return self._name
@@ -149,7 +149,7 @@ def _failure(reason: FailureReason, detail: str) -> AssignorFailedError:
 
 
 class _Child:
-    """The child process. It writes one line after its start, and one line after each request."""
+    """The child process. The child writes one line after its start, and one line after each request."""
 
     def __init__(self, reference: str, limit_seconds: float) -> None:
         # A file, because a pipe could fill up. The child appends, so that the parent can truncate the file.
@@ -169,7 +169,7 @@ class _Child:
     def ask(self, request: bytes | None, limit_seconds: float) -> dict[str, Any] | None:
         """Send the request if it is not None. Return the child's next message, or None if the child ended.
 
-        Half a line means that the child ended while it wrote the message.
+        An incomplete line means that the child ended while it wrote the message.
         """
         self._stderr.truncate(0)
         deadline = Timer(limit_seconds, self._kill_overdue)
@@ -204,8 +204,8 @@ class _Child:
     def _await_exit(self) -> None:
         """Wait until the child's exit code is known, but only for a short time.
 
-        Call this function only after the child has closed its output. The function does not reap the child, so the
-        kernel does not reuse the process id, and ``_kill`` can safely end the processes that the strategy started.
+        Call this function only after the child has closed its output. The function does not reap the child, so that the
+        kernel does not reuse the process id.
         """
         for _ in range(100):
             if self._process.returncode is not None or os.waitid(

@@ -20,8 +20,8 @@ class AssignorLoadError(Exception):
 def installed_references() -> dict[str, str]:
     """Return the ``module:attribute`` reference of each strategy in installed packages, by the strategy's name.
 
-    No package is imported. If two packages define the same name, the reference that is first in alphabetical order is
-    used. So the order of installation does not change the result.
+    No package is imported. If two packages define the same name, the first reference in alphabetical order is used. So
+    the order of installation does not change the result.
     """
     references = sorted((point.name, point.value) for point in entry_points(group=ENTRY_POINT_GROUP))
     return dict(reversed(references))

@@ -1,4 +1,4 @@
-"""`python -m streaming.demo` runs the demo's groups on existing brokers. It starts no broker and no monitor."""
+"""`python -m streaming.demo` runs the demo's groups on existing brokers, without a broker or a monitor of the demo."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """`python -m streaming.demo.clients` is one client process of the demo. SIGTERM stops the process.
 
-The process runs the producer, or all members of one client library. Each member has its own thread.
+The process runs the producer, or all members of one client library. Each member runs in a separate thread.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def main(bootstrap_servers: str, role: str, group_ids: tuple[str, ...]) -> None:
 
 
 def run_members(bootstrap_servers: str, groups: Iterable[DemoGroup], stop: threading.Event) -> None:
-    """Run each member in its own thread, until `stop` is set."""
+    """Run each member in a separate thread until `stop` is set."""
     threads = [
         threading.Thread(target=_run_member, args=(bootstrap_servers, group, number, stop), name=group.group_id)
         for group in groups
@@ -58,7 +58,7 @@ def run_members(bootstrap_servers: str, groups: Iterable[DemoGroup], stop: threa
 
 
 def _run_member(bootstrap_servers: str, group: DemoGroup, number: int, stop: threading.Event) -> None:
-    """Join and leave the group again and again, at the configured times of this member, until the process stops."""
+    """Join and leave the group repeatedly, at the configured times of this member, until the process stops."""
     member, client_id = group.members[number], f"{group.group_id}-{number}"
     consume = _load_consume_function(group)
 
@@ -81,7 +81,7 @@ def _load_consume_function(group: DemoGroup) -> Callable[[str, DemoGroup, DemoMe
 
 
 def _repeat_until_stopped(action: Callable[[], None], stop: threading.Event) -> None:
-    """Restart the action each time it ends or fails. A real service also restarts if a broker fails."""
+    """Restart the action each time it ends or fails, like a real service."""
     while not stop.is_set():
         try:
             action()

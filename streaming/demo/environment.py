@@ -22,7 +22,7 @@ _MONITOR_GRACE_SECONDS = 10.0
 
 
 class DemoEnvironment:
-    """All processes of a demo. Their files are in `folder`. `stop` stops them."""
+    """All processes of a demo. The files of all processes are in `folder`. `stop` stops them."""
 
     def __init__(self, folder: Path, metrics_port: int) -> None:
         self.tables = folder / "tables"
@@ -42,7 +42,7 @@ class DemoEnvironment:
         return self._broker.bootstrap_servers
 
     def start(self) -> Iterator[str]:
-        """Start the processes one after another. Before each step, yield a description of this step.
+        """Start the processes one after another. Yield a description of each step before the step starts.
 
         Raises RemedyError if a process cannot start.
         """

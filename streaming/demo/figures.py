@@ -15,8 +15,8 @@ from typing import Any
 class GroupFigures:
     """The values of one group. None means unknown.
 
-    `drift_partitions` is the number of partitions whose owner breaks a rule of the group's own strategy. `cause`
-    describes the cause of the lag in a sentence.
+    `drift_partitions` is the number of partitions whose owner breaks a rule of the group's strategy. `cause` describes
+    the cause of the lag in a sentence.
     """
 
     group_id: str

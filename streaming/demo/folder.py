@@ -25,8 +25,8 @@ MARKER = "kafka-rebalance-monitor-demo"
 def demo_folder(folder: Path) -> Iterator[Path]:
     """Create or clear the folder and lock it. Yield its absolute path.
 
-    Raises DemoError if a different demo runs in the folder, or if the folder cannot be used. Also raises DemoError if
-    the folder contains files that no demo created, and does not change these files.
+    Raises DemoError if a different demo runs in the folder, or if the folder cannot be used. If the folder contains
+    files that no demo created, the function raises DemoError and does not change the files.
     """
     folder = folder.absolute()
     with _convert_os_errors(folder):

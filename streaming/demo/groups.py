@@ -15,8 +15,8 @@ CommitStyle = Literal["auto", "sync", "async"]
 class DemoMember:
     """One consumer.
 
-    If `absence_seconds` is 0, the consumer never leaves its group. Otherwise, the consumer repeatedly leaves the group
-    after `stay_seconds`, and joins it again after `absence_seconds`.
+    If `absence_seconds` is 0, the consumer never leaves its group. If `absence_seconds` is set, the consumer leaves
+    after `stay_seconds`, joins again after `absence_seconds`, and repeats.
     """
 
     topics: tuple[DemoTopic, ...]
@@ -31,8 +31,8 @@ class DemoMember:
 class DemoGroup:
     """One group. `protocol` is the strategy, as the group coordinator writes it into `__consumer_offsets`.
 
-    If `protocol` is empty, each consumer uses assign() instead of subscribe(). Such a group only commits offsets: the
-    coordinator knows no strategy and no members of it.
+    If `protocol` is empty, each consumer uses assign() instead of subscribe(). For a group without a strategy, the
+    coordinator knows only committed offsets.
     """
 
     group_id: str

@@ -1,4 +1,4 @@
-"""Runs a member of a demo group with librdkafka, which has its own assignors and supports KIP-848."""
+"""Runs a member of a demo group with librdkafka, which supports KIP-848."""
 
 from __future__ import annotations
 

@@ -29,8 +29,8 @@ class DemoError(RemedyError):
 class DemoLoad:
     """The Kafka clients of the demo: a producer, and the members of the groups.
 
-    If `only` is set, only the groups in `only` have members. Otherwise, all demo groups have members. `logs` is the
-    folder for the clients' logs. If `logs` is None, the clients write no logs. The clients end when this process ends.
+    `only` selects the groups that have members (default: all demo groups). `logs` is the folder of the clients' logs,
+    or None for no logs. The clients end when this process ends.
 
     Example:
         with DemoLoad(broker.bootstrap_servers, only={"demo-range"}):

@@ -1,4 +1,4 @@
-"""Timeouts and intervals of the demo's clients. They are long, because the clients share two cores with Spark."""
+"""Timeouts and intervals of the demo's clients, which are long because the clients share two cores with Spark."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SESSION_MS = 10_000
 
 
 class MembershipPeriod:
-    """The time that a member stays in its group. It ends after `seconds`, or earlier if `stop` is set."""
+    """The time that a member stays in its group. The period ends after `seconds`, or earlier if `stop` is set."""
 
     def __init__(self, stop: threading.Event, seconds: float | None) -> None:
         self._stop = stop

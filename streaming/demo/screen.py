@@ -31,7 +31,7 @@ _LINES_OF_SHORTEST_TABLE = len(DEMO_GROUPS) + 3
 def demo_console() -> Console:
     """Return a console for standard output.
 
-    If standard output is not a terminal, the console has 160 columns, so that the sentences in the table have space.
+    If standard output is not a terminal, the console has 160 columns.
     """
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=_LOG_COLUMNS)

@@ -28,8 +28,8 @@ class GroupTable:
     """The table of groups: first all demo groups, then all other groups.
 
     The table includes demo groups that the monitor does not report yet. Each group has a sentence about the cause of
-    its lag, or else about its typical behaviour. There are three layouts: a column with the sentences, a separate line
-    for each sentence, and no sentences. The table has the first layout that fits into the terminal and into `max_lines`
+    its lag or about its typical behaviour. There are three layouts: a column with the sentences, a separate line for
+    each sentence, and no sentences. The table has the first layout that fits into the terminal and into `max_lines`
     lines.
     """
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class DemoTopic:
     """A topic and its load. The producer writes to the partitions in round-robin order.
 
-    If the topic has `keys`, the records get the keys in round-robin order, and the key of a record determines its
+    If the topic has `keys`, the records get the keys in round-robin order. The key of a record determines its
     partition.
     """
 

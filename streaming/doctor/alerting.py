@@ -1,22 +1,20 @@
 """Findings about Prometheus and Alertmanager, from the values that their APIs return.
 
-1. Prometheus scrapes the monitor if two conditions are true. First, Prometheus has a series `rebalance_monitor_ready`
-   whose label `cluster` is the name of the cluster. Second, the target of this series is up. If the label
-   `exported_cluster` contains the name of the cluster, the scrape job has no `honor_labels`. A target is this monitor
-   if it has an address of this machine and the port in the settings. If no target is this monitor, the finding is only
-   a note, because there are two possible reasons. Prometheus may scrape only a second monitor of the same cluster. Or
-   Prometheus may scrape this monitor at a different address, for example the address of a proxy or the published port
-   of a container.
+1. Prometheus must have a series `rebalance_monitor_ready` whose label `cluster` is the name of the cluster. The target
+   of the series must be up. If the label `exported_cluster` contains the name of the cluster, the scrape job has no
+   `honor_labels`. A target is this monitor if its URL has the port in the settings and an address of this machine. If
+   no target is this monitor, the finding is only a note. Prometheus may scrape a second monitor of the cluster, or a
+   different address, for example the address of a proxy.
 2. All rule groups of this project must be loaded, and no rule may have failed at its last evaluation. One recording
-   rule has the label `checksum` with the checksum of all rules. So the finding shows if the loaded rules belong to a
-   different release.
+   rule has the label `checksum` with the checksum of all rules. A different checksum means that the loaded rules belong
+   to a different release.
 3. A test alert has the labels `alertname`, `severity`, `cluster` and `group`, and the labels from the command line. It
-   ends after `TEST_ALERT_SECONDS`. The finding contains the receivers that Alertmanager returns for this alert. An
-   older test alert can still be active, so alerts with different labels are ignored. The user must check at the
+   ends after `TEST_ALERT_SECONDS`. The finding contains the receivers that Alertmanager returns for this alert. Alerts
+   with different labels are ignored, because an older test alert can still be active. The user must check at the
    receiver that the alert arrived. If all receivers drop alerts (DROPPING_RECEIVERS), no notification arrives.
-4. Each test alert has a different label `group`, because a correct inhibition rule suppresses only alerts of the same
-   group. An inhibition rule without `group` also suppresses alerts of other groups, and so it suppresses test alerts.
-   The default configuration of kube-prometheus-stack contains such a rule.
+4. Each test alert has a different label `group`, so that correct inhibition rules do not suppress test alerts. An
+   inhibition rule without `group` suppresses test alerts. The default configuration of kube-prometheus-stack contains
+   such a rule.
 """
 
 from __future__ import annotations
@@ -53,7 +51,7 @@ def scrape_finding(
     """Return the finding about the scrapes of this monitor for one cluster (rule 1).
 
     `port` is the port in the settings. `series` contains the labels of each series of `rebalance_monitor_ready`.
-    `own_urls` contains the URLs of the targets that have an address of this machine and this port.
+    `own_urls` contains the URLs of targets with this port and an address of this machine.
     """
     point = f"{SCRAPE} of {cluster!r}"
     if any(labels.get("exported_cluster") == cluster for labels in series):
@@ -90,8 +88,8 @@ def _candidates(
 ) -> Sequence[ScrapedTarget]:
     """Return the targets that can be this monitor.
 
-    If targets have the address of this monitor, return these targets. Otherwise, return the targets with a series of
-    the cluster. If there are no such targets, return the targets with a typical job name or URL.
+    Targets with the address of this monitor have priority over targets with a series of the cluster. Targets with a
+    typical job name or URL have the lowest priority.
     """
     return (
         [target for target in targets if target.scrape_url in own_urls]
@@ -138,7 +136,7 @@ def alertmanagers_finding(active: Sequence[str]) -> Finding:
 def labels_to_send(cluster: str, labels: Labels) -> list[Labels]:
     """Return the labels of one test alert for each severity (rules 3 and 4).
 
-    Labels without a value are left out, because Alertmanager also removes them.
+    Labels without a value are left out, because Alertmanager also removes empty labels.
     """
     given = {name: value for name, value in labels.items() if value}
     return [

@@ -38,8 +38,7 @@ class ClusterCheck:
     """Checks the brokers of one cluster.
 
     1. Each broker receives one request. All further requests go only to brokers that have answered.
-    2. The check waits only once for an unreachable broker. The wait ends after the connection timeout of the client
-       (about 10 s).
+    2. The check waits only once for an unreachable broker, for the connection timeout of the client (about 10 s).
     3. The measurement of clocks ends `CHECK_SECONDS` after the start of the check.
     """
 
@@ -127,9 +126,8 @@ def measure_clocks(
     """Estimate the clock offset of each leader of a `__consumer_offsets` partition.
 
     Raises KafkaError. `answering` contains the brokers that have answered. A broker that does not answer a request
-    receives no further requests. Each round reads the records that brokers have written since the previous round, and
-    compares their timestamps with the time of this machine (`broker_clocks`). The measurement ends when all clock
-    offsets are known, at `end_ms`, or after `ROUNDS` rounds.
+    receives no further requests. Each round compares the timestamps of new records with the time of this machine
+    (`broker_clocks`). The measurement ends when all clock offsets are known, at `end_ms`, or after `ROUNDS` rounds.
     """
     start_ms, clocks, asked = now_ms(), BrokerClocks(), set(answering)
     ends = _request_ends(connection, asked, now_ms)
@@ -151,8 +149,8 @@ def _leaders(ends: OffsetsTopicEnds) -> frozenset[int]:
 def _request_ends(connection: Connection, asked: set[int], now_ms: Callable[[], int]) -> OffsetsTopicEnds:
     """Request the leaders and the end offsets of `__consumer_offsets` from the brokers in `asked`.
 
-    A broker that does not answer is removed from `asked`. The partitions of this broker have no end offset. Raises
-    KafkaError if no broker answers.
+    A broker that does not answer is removed from `asked`. Partitions whose leader does not answer have no end offset.
+    Raises KafkaError if no broker answers.
     """
     asked_ms, leaders = now_ms(), _request_leaders(connection, asked)
     partitions_by_leader = {

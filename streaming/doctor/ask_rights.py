@@ -1,8 +1,8 @@
 """Ask the brokers which rights the monitor has, with the requests that the monitor itself sends.
 
-To check a right on all topics or all groups, a request contains the name of a topic or group that does not exist. A
-broker checks the rights before it searches for the topic or group. So if the broker does not refuse the request, the
-monitor has the right for all names. No request changes or creates anything.
+To check a right on all topics or all groups, a request names a topic or group that does not exist. A broker checks the
+rights before it searches for the topic or group. So if the broker does not refuse the request, the monitor has the
+right for all names. No request changes or creates anything.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def request_rights(connection: Connection, source_kind: str, answering_broker: i
     """Return a value for each right that this source needs: True, False, or the reason why it is unknown.
 
     All requests go to `answering_broker`, a broker that has just answered. If `answering_broker` is None, the Kafka
-    client selects the brokers. In this case, this function raises KafkaError if no broker answers.
+    client selects the brokers. Raises KafkaError if no broker answers.
     """
     broker_id = connection.broker_ids()[0] if answering_broker is None else answering_broker
     requests: Sequence[BrokerRequest] = (
@@ -114,8 +114,7 @@ def _is_among_rights(operation: ACLOperation, answer: Message | KafkaError) -> _
 def _may_describe_topics(metadata: Message | KafkaError) -> _Answer:
     """Return True if the monitor may describe all topics.
 
-    Some brokers do not refuse the request if the right is missing. They return "unknown topic", and rights without
-    DESCRIBE.
+    If the right is missing, some brokers return "unknown topic", and rights without DESCRIBE.
     """
     allowed = _is_allowed(metadata, "topics")
     return _is_among_rights(ACLOperation.DESCRIBE, _topic(metadata, UNUSED_NAME)) if allowed is True else allowed

@@ -36,8 +36,8 @@ def broker_findings(addresses: Mapping[int, str], errors: Mapping[int, str], kaf
 class MeasuredClocks:
     """The clock offsets of the brokers that lead a `__consumer_offsets` partition.
 
-    `leaders` contains the ids of these brokers. `unanswered` contains the ids of brokers that did not answer a request.
-    `seconds` is the duration of the measurement.
+    `leaders` contains the ids of the brokers that lead a partition. `unanswered` contains the ids of brokers that did
+    not answer a request. `seconds` is the duration of the measurement.
     """
 
     offsets: Mapping[int, ClockOffset]

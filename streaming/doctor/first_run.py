@@ -1,4 +1,4 @@
-"""The lines that `run` logs once: what the monitor found in a cluster, which values are unknown, and the next steps."""
+"""The lines that `run` logs once about a cluster: facts, unknown values and next steps."""
 
 from __future__ import annotations
 

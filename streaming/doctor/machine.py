@@ -42,8 +42,7 @@ def heap_bytes(driver_memory: str) -> int | None:
 def memory_finding(limit_bytes: int, available_bytes: int, driver_memory: str, clusters: int) -> Finding:
     """Compare the memory of this machine or container with the memory that the monitor needs for `clusters` clusters.
 
-    `available_bytes` is the memory that is free now. If the monitor already runs here, `available_bytes` does not
-    include the memory that it uses.
+    `available_bytes` is the memory that is free now, without the memory of a running monitor.
     """
     heap = heap_bytes(driver_memory)
     if heap is None:

@@ -30,7 +30,7 @@ class Check:
 def run_checks(checks: Iterable[Check], limit_seconds: float) -> Iterator[Finding]:
     """Yield each finding as soon as it is known.
 
-    If a check exceeds the limit, continue with the next check. An exception of a check is raised again.
+    If a check exceeds the time limit, continue with the next check. An exception of a check is raised again.
     """
     for check in checks:
         yield from _run(check, limit_seconds)

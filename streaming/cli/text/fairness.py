@@ -14,7 +14,7 @@ FAIR = "fair"
 
 
 def fairness_problems(total: Imbalance, skewed_topics: int) -> Iterator[str]:
-    """Describe each fairness problem that a different valid assignment avoids, in a few words.
+    """Describe in a few words each fairness problem that a different valid assignment avoids.
 
     >>> total = Imbalance(measure="partitions", scope="member", score=50, excess=2)
     >>> for line in fairness_problems(total, skewed_topics=4):

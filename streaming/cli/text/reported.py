@@ -50,7 +50,7 @@ _KINDS = ("session", "rebalance")
 def _cause(cause: Mapping[str, Any] | None) -> str:
     """Return the cause of lag and the advice.
 
-    The text is empty if the group has no cause of lag, or if the version of the monitor is too old to report causes.
+    The text is empty if the monitor reports no cause of lag.
     """
     return "" if cause is None else escape_text(" ".join(filter(None, (cause["text"], cause["advice"]))))
 

@@ -1,7 +1,7 @@
 """Read a group's rows from tables that an earlier version of the monitor did not have.
 
 If a table does not exist, the result is empty. The imports of this module are slow, so a command imports this module
-only when it runs. Otherwise, `--help` would be slow.
+only when it runs.
 """
 
 from __future__ import annotations
