@@ -1,4 +1,4 @@
-"""Runs a Kafka broker in KRaft mode on the loopback interface, with its own folder and ports.
+"""Runs a Kafka broker in KRaft mode on the loopback interface.
 
 The first broker of a cluster is also the only controller. Any number of brokers can join the cluster.
 """
@@ -57,12 +57,12 @@ class EmbeddedBroker:
     `start` restarts the broker with the same address and topics. If `port` is None, the broker uses a free port.
     `properties` are Kafka properties that override the default properties of this class. `kafka_version` is a key of
     `streaming.jars.BROKER_SETS`. Missing jars are downloaded. The JVM options in `java_options` override the options in
-    the environment variable KAFKA_JVM_PERFORMANCE_OPTS. Kafka's own scripts also use this variable.
+    the environment variable KAFKA_JVM_PERFORMANCE_OPTS.
 
     `more_listeners` maps the names of additional listeners to their Kafka security protocols. `properties` must contain
     the settings of these listeners. `joins` is the first broker of the cluster that this broker joins. The first broker
-    must run, and `properties` must contain a `node.id` that no other broker of the cluster has. If `joins` is None,
-    this broker is the first broker of a new cluster.
+    must run. `properties` must contain a `node.id` that no other broker of the cluster has. If `joins` is None, this
+    broker is the first broker of a new cluster.
 
     Example:
         with EmbeddedBroker(Path("kafka"), properties={"offsets.topic.num.partitions": "3"}) as broker:
@@ -96,7 +96,7 @@ class EmbeddedBroker:
 
     @property
     def bootstrap_servers(self) -> str:
-        """The address for clients, for example `127.0.0.1:21234`. It does not change when the broker restarts."""
+        """The address for clients, for example `127.0.0.1:21234`. A restart does not change the address."""
         return f"{LOOPBACK}:{self.port}"
 
     def address(self, listener: str) -> str:
@@ -114,7 +114,7 @@ class EmbeddedBroker:
         return self._process.pid if self._process is not None and self._process.exit_code is None else None
 
     def start(self) -> Self:
-        """Start the broker and wait until it answers requests. This takes 3 to 5 seconds.
+        """Start the broker and wait until it answers requests. The start takes 3 to 5 seconds.
 
         Raises BrokerError if the broker does not answer. Raises JavaError if no supported Java is installed. Raises
         JarsError if the jars of Kafka are not available.
@@ -173,8 +173,8 @@ class EmbeddedBroker:
         """Kill the broker immediately, to simulate a power failure.
 
         `start` restarts the broker with the data on disk. Kafka's controller first waits until the session of the
-        killed broker times out. So this start takes about 10 s longer than a start after `stop`. A test can set
-        `broker.session.timeout.ms` to a lower value.
+        killed broker times out. So a start after `kill` takes about 10 s longer than a start after `stop`. A test can
+        set `broker.session.timeout.ms` to a lower value.
         """
         if self._process is not None:
             self._process.kill()
@@ -294,7 +294,7 @@ class EmbeddedBroker:
 def cluster_id(source: uuid.UUID) -> str:
     """Return a cluster id in Kafka's format.
 
-    The first character is never a dash, because Kafka's tools read an id with a leading dash as an option.
+    The first character is never a dash, because Kafka's tools read a leading dash as an option.
 
     >>> cluster_id(uuid.UUID(int=0xF8 << 120))
     '4AAAAAAAAAAAAAAAAAAAAA'

@@ -28,12 +28,11 @@ def broker_properties(  # noqa: PLR0913 - the inputs of the properties
 ) -> dict[str, str]:
     """Return the properties of a broker. The first broker of a cluster is also the controller, and its `node.id` is 1.
 
-    `controller_port` is the port of the cluster's controller. If `is_controller` is False, this port belongs to a
+    `controller_port` is the port of the cluster's controller. If `is_controller` is False, the controller is a
     different broker. `overrides` replaces properties with the same name. `more_listeners` contains additional listeners
     by name. `overrides` must contain the TLS keys and SASL mechanisms of the additional listeners.
 
-    Brokers ignore unknown properties, so the properties are the same for every version of Kafka. For example, brokers
-    before 4.0 do not know the properties of share groups.
+    Brokers ignore unknown properties, so the properties are the same for every version of Kafka.
     """
     clients = {"CLIENT": Listener("PLAINTEXT", port), **(more_listeners or {})}
     advertised = ",".join(f"{name}://{LOOPBACK}:{listener.port}" for name, listener in clients.items())

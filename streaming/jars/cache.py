@@ -5,7 +5,7 @@
     <cache>/jars/spark.partial/  an incomplete set; renamed when it is complete and verified
 
 Each use of a set compares its jars with the hashes in jars.lock. <cache> is $REBALANCE_MONITOR_CACHE_DIR if this
-variable is set. Otherwise, <cache> is the folder kafka-rebalance-monitor in $XDG_CACHE_HOME or in ~/.cache.
+variable is set. By default, <cache> is the folder kafka-rebalance-monitor in $XDG_CACHE_HOME or in ~/.cache.
 """
 
 from __future__ import annotations
@@ -57,10 +57,9 @@ def log_jar(set_name: JarSetName, number: int, total: int, jar: str) -> None:
 def resolve(set_name: JarSetName, on_jar: OnJar = log_jar, *, source: Path | None = None) -> list[Path]:
     """Return the sorted paths of the jars of a set. Download or copy missing or damaged jars first.
 
-    If `source` is a folder, the jars are copied from this folder. Otherwise, the jars are downloaded. The function
-    checks the hashes of all jars. For the set `spark` (25 MB), this takes 0.02 s. Raises JarsError or JavaError. The
-    error message is one line and contains the remedy. Example: `",".join(map(str, resolve("spark")))` is a value for
-    `spark.jars`.
+    The jars are copied from the folder `source`, or downloaded if `source` is not set. The function checks the hashes
+    of all jars. The check of the set `spark` (25 MB) takes 0.02 s. Raises JarsError or JavaError. The error message is
+    one line and contains the remedy. Example: `",".join(map(str, resolve("spark")))` is a value for `spark.jars`.
     """
     locked = _locked_jars(set_name)
     folder = _set_folder(set_name, locked)

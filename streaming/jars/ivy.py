@@ -1,7 +1,6 @@
 """Download jars with Ivy. pyspark contains Ivy, so Maven is not required.
 
-Ivy uses a home folder that only this project uses. So a damaged `~/.m2` or `~/.ivy2` of the user has no effect. For
-example, such a folder can contain a pom without its jar.
+Ivy uses a home folder that only this project uses. So a damaged `~/.m2` or `~/.ivy2` of the user has no effect.
 """
 
 from __future__ import annotations

@@ -17,8 +17,7 @@ from streaming.jars.lockfile import LockedJar, format_lock
 def main() -> None:
     """Resolve every set and write the lock file.
 
-    The lock file omits two kinds of jars: the jars that pyspark already contains, and the dependencies of the sets
-    WITHOUT_DEPENDENCIES.
+    The lock file omits the jars that pyspark contains, and the dependencies of the sets WITHOUT_DEPENDENCIES.
     """
     with tempfile.TemporaryDirectory() as folder:
         locked = {set_name: _resolve(set_name, Path(folder)) for set_name in JAR_SETS}

@@ -49,10 +49,10 @@ class Subscription:
     """The subscription that a member sent when it joined the group (``ConsumerPartitionAssignor.Subscription``).
 
     Attributes:
-        version: the version number in the bytes. If it is above 3, the bytes were read as version 3.
-        owned: the (topic, partition) pairs that the member claims to own. Empty if the version is below 1.
-        generation_id: the generation of this claim. -1 if the generation is unknown or the version is below 2.
-        rack_id: None if the rack id is null or empty, or if the version is below 3.
+        version: the version number in the bytes. Versions above 3 were read as version 3.
+        owned: the (topic, partition) pairs that the member claims to own. Version 0 contains no pairs.
+        generation_id: the generation of this claim. An unknown generation is -1, also in versions 0 and 1.
+        rack_id: the rack of the member. An unknown rack is None, also in versions 0 to 2.
         ends_before_owned: True if the version has ``ownedPartitions`` but the bytes end before this field.
 
     """
@@ -92,12 +92,12 @@ class ClassicMember:
 
     Attributes:
         rebalance_timeout_ms: the rebalance timeout in the record. If the record has no rebalance timeout (-1, or a
-            version below 1), the value is the session timeout, as in the coordinator's replay. None if the source is
-            DescribeGroups.
-        session_timeout_ms: None if the source is DescribeGroups.
-        subscription, assignment: None means unknown. There are two possible reasons: the bytes could not be decoded, or
-            the group's protocol type is different from ``consumer``. Empty subscription bytes also mean unknown,
-            because no client writes an empty subscription. Empty assignment bytes mean NOTHING_ASSIGNED.
+            version below 1), the value is the session timeout, as in the coordinator's replay. DescribeGroups returns
+            no rebalance timeout (None).
+        session_timeout_ms: the session timeout. DescribeGroups returns no session timeout (None).
+        subscription, assignment: None means that the bytes could not be decoded, or that the group's protocol type is
+            not ``consumer``. Empty subscription bytes also mean None, because no client writes an empty subscription.
+            Empty assignment bytes mean NOTHING_ASSIGNED.
 
     """
 
@@ -116,10 +116,10 @@ class GroupMetadata:
     """A classic group, from one record or from its coordinator's description.
 
     Attributes:
-        generation_id, value_version: None if the source is a description.
-        protocol: name of the chosen assignor. None if the group is empty.
-        current_state_timestamp_ms: time when the group entered its current state. None if the record has no such time
-            (-1, or a version below 2).
+        generation_id, value_version: a coordinator's description does not contain these values (None).
+        protocol: name of the chosen assignor. An empty group has no assignor (None).
+        current_state_timestamp_ms: time when the group entered its current state. An unknown time is None (-1 in the
+            record, or a version below 2).
 
     """
 

@@ -67,9 +67,9 @@ def decode_subscription(raw: bytes) -> tuple[int, dict[str, Any]]:
 def read_subscription(raw: bytes) -> tuple[int, dict[str, Any]]:
     """Decode a subscription of any client library. In every version, the bytes may end before `ownedPartitions`.
 
-    kafka-go and Faust write a version number of 1 or more, but only the fields of version 0. Java refuses such bytes.
-    librdkafka, sarama and franz-go read them as version 0. The result then has the version number from the bytes, but
-    no `ownedPartitions`.
+    kafka-go and Faust write a version number of 1 or more, but only the fields of version 0. Java refuses such bytes,
+    but librdkafka, sarama and franz-go read them as version 0. The result then has the version number from the bytes,
+    but no `ownedPartitions`.
 
     >>> read_subscription(bytes.fromhex("0001 00000001 0001 74 ffffffff"))
     (1, {'topics': ['t'], 'userData': None})
@@ -84,7 +84,7 @@ def read_subscription(raw: bytes) -> tuple[int, dict[str, Any]]:
 
 
 def _ends_with_user_data(raw: bytes) -> bool:
-    """Return True if the bytes end exactly after the user data. If they end earlier, they are damaged."""
+    """Return True if the bytes end exactly after the user data. Bytes that end earlier are damaged."""
     position = 6
     for _ in range(int.from_bytes(raw[2:6], "big", signed=True)):
         position += 2 + int.from_bytes(raw[position : position + 2], "big")
@@ -142,8 +142,7 @@ def kafka_python_sticky_user_data(user_data: bytes | None) -> tuple[tuple[tuple[
 
     kafka-python writes an int16 version before the data of StickyAssignor. Java leaders cannot read this format, so
     they ignore the claim. kafka-python leaders read only this format. A claim with partitions is never valid in both
-    formats. In this format, the first two bytes are the version, but Java reads them as the upper half of an array
-    length. So for Java, the length would be above 65,535.
+    formats. Java would read the version of kafka-python as a part of an array length above 65,535.
 
     >>> kafka_python_sticky_user_data(bytes.fromhex("0001 00000001 0001 74 00000001 00000003 00000007"))
     ((('t', 3),), 7)

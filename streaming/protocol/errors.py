@@ -30,10 +30,10 @@ class UndecodableRecord(ValueError):  # noqa: N818 - the name is about the recor
     """Raised for bytes that Kafka's own reader refuses.
 
     Attributes:
-        reason: one of the constants of this module. These constants must not change, because they are label values of a
+        reason: one of the constants of this module. The constants must not change, because they are label values of a
             counter.
-        field: path of the field that could not be read, starting with ``key`` or ``value``
-            (``value.members[3].clientId``). None if the error is not in a field.
+        field: path of the field that could not be read, for example ``value.members[3].clientId``. An error outside
+            the fields has no path (None).
 
     >>> raise UndecodableRecord("truncated", "value.offset")
     Traceback (most recent call last):

@@ -3,8 +3,7 @@
 There is one line for each field, in wire order. A line contains the name in camelCase, the type, the versions that have
 the field, and whether the field is nullable. The line of a tagged field also contains the tag and the default value.
 All values are from the message definitions of Kafka 4.2. ``readers`` creates one reader for each version of a layout.
-Tagged fields come last in every struct. If a version does not have a field, messages of this version contain no bytes
-for the field.
+Tagged fields come last in every struct. Messages contain no bytes for a field that their version does not have.
 """
 
 from __future__ import annotations
@@ -16,7 +15,10 @@ from streaming.protocol.schema import ArrayOf, Field, Message, RecordLayout, Str
 
 
 def _record(name: str, key_type: int, key: tuple[Field, ...], *value: Field) -> RecordLayout:
-    """Define a record type that KIP-848 or a later KIP added. Its only value version is flexible."""
+    """Define a record type that KIP-848 or a later KIP added.
+
+    The record type has only one value version, which is flexible.
+    """
     return RecordLayout(name, key_type, Message(f"{name}Key", key), Message(f"{name}Value", value, 0, 0))
 
 

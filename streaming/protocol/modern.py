@@ -1,8 +1,8 @@
 """Provides typed views of the records of KIP-848 consumer groups, KIP-932 share groups and KIP-1071 streams groups.
 
-Such a group has several records. Some records contain an epoch of the group. Other records contain the metadata, the
-target assignment or the current assignment of one member. Sources: the record schemas of Kafka 4.2.
-``GroupMetadataManager.replay`` and ``MemberState`` define the meaning of the fields.
+A consumer, share or streams group has several records. Some records contain an epoch of the group. Other records
+contain the metadata, the target assignment or the current assignment of one member. Sources: the record schemas of
+Kafka 4.2. ``GroupMetadataManager.replay`` and ``MemberState`` define the meaning of the fields.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ class ModernMember:
     """The metadata of a member.
 
     Attributes:
-        subscribed_topics: the topic names in the subscription. Empty if the subscription is a regular expression. Also
-            empty for streams members, because their topics are in the topology.
+        subscribed_topics: the topic names in the subscription. A subscription with a regular expression has no topic
+            names. The topics of streams members are in the topology.
         rebalance_timeout_ms: None in share groups.
-        server_assignor: the assignor that the member requests. None if the coordinator chooses the assignor.
-        classic: set if the member uses the classic protocol in a KIP-848 group, otherwise None.
+        server_assignor: the assignor that the member requests, or None if the coordinator chooses the assignor.
+        classic: set only if the member uses the classic protocol in a KIP-848 group.
 
     """
 
@@ -73,10 +73,9 @@ class MemberAssignment:
             first revoke partitions. Unreleased: the member waits for partitions that other members must release.
             Unknown: Kafka 4.2 does not define the state number. For streams members, two states have the names
             ``UnrevokedTasks`` and ``UnreleasedTasks``.
-        assigned: the partitions that the member may consume. Empty for streams members, because tasks are not
-            partitions of one topic.
-        pending_revocation: the partitions that the member must revoke and has not revoked yet. None in a coordinator's
-            description.
+        assigned: the partitions that the member may consume. Streams members have tasks instead of partitions.
+        pending_revocation: the partitions that the member must still revoke. A coordinator's description does not
+            contain these partitions (None).
 
     """
 

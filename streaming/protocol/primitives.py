@@ -21,8 +21,8 @@ _SURROGATE_LEAD: Final = 0xED
 def _replace_as_java(error: UnicodeError) -> tuple[str, int]:
     """Replace one malformed sequence by U+FFFD, and return the position after it.
 
-    Python and Java usually replace each maximal subpart by one U+FFFD. The exception is an encoded surrogate (ED A0..BF
-    xx): Python replaces it by three U+FFFD, one for each byte, and Java replaces it by a single U+FFFD.
+    Python and Java usually replace each maximal subpart by one U+FFFD. Exception: for an encoded surrogate (ED A0..BF
+    xx), Python writes three U+FFFD, but Java writes only one.
     """
     if not isinstance(error, UnicodeDecodeError):
         raise error
@@ -62,8 +62,8 @@ def compact_length(raw: bytes, position: int) -> tuple[int, int]:
 
     A result of 0 or less means null.
 
-    Java computes ``readUnsignedVarint() - 1``. For the smallest int, this subtraction overflows, and the length is the
-    greatest int. So for the smallest int, this function returns the greatest int plus one.
+    Java computes ``readUnsignedVarint() - 1``. For the smallest int, Java's subtraction overflows, so this function
+    returns the greatest int plus one.
 
     >>> compact_length(bytes([0x80, 0x80, 0x80, 0x80, 0x08]), 0)
     (2147483648, 5)

@@ -1,9 +1,9 @@
 """Generates a reader function for each version of a layout, as Python source that is compiled at import.
 
-A reader reads the bytes in one pass. It does not call a separate function for each field. It unpacks neighbouring
-fields of fixed size together, and reads structs inline. It accepts and refuses the same bytes as Kafka's generated
-``read(Readable, short)`` (``MessageDataGenerator``). It returns a dict with the same fields as Kafka's generated JSON
-converter, in field order. Tagged fields with their default value are omitted.
+A reader reads the bytes in one pass. A reader unpacks neighbouring fields of fixed size together, and reads structs
+without a function call. A reader accepts and refuses the same bytes as Kafka's generated ``read(Readable, short)``
+(``MessageDataGenerator``). A reader returns a dict with the fields of Kafka's generated JSON converter, in field order.
+Tagged fields with their default value are omitted.
 """
 
 from __future__ import annotations
@@ -65,8 +65,7 @@ _ARRAY_UNPACKERS: Final = {"int16": _ArrayUnpackers("h"), "int32": _ArrayUnpacke
 class _Writer:
     """Generates the Python source of one reader function.
 
-    For each line of the generated code, the writer also stores the paths and the fixed sizes of the fields that this
-    line reads.
+    For each generated line, the writer also stores the paths and the fixed sizes of the fields that the line reads.
 
     Variables in the source: ``b`` contains the bytes, and ``n`` is the number of bytes. ``p`` is the position, and
     ``q`` is a length or an end position. ``t`` is the number of tags, ``g`` is a tag, and ``s`` is the size of a tagged
@@ -283,8 +282,8 @@ def _default(field: Field) -> Any:  # noqa: ANN401 - the value of a field of any
 def _locator(places: Sequence[Place]) -> Callable[[Exception, TracebackType], UndecodableRecord]:
     """Return the function that converts a reader's exception to UndecodableRecord with the path of the field.
 
-    To find the field, the function uses the line that raised the exception, and the reader's position and array
-    indexes. The function is called only for invalid bytes, so it does not slow down the reading of valid bytes.
+    To find the field, the function uses the failed line, the reader's position and the array indexes. The function is
+    called only for invalid bytes, so it does not slow down the reading of valid bytes.
     """
 
     def locate(error: Exception, traceback: TracebackType) -> UndecodableRecord:

@@ -2,8 +2,7 @@
 
 Some offsets have no record that a consumer reads. Transaction markers use offsets. Compaction removes records, and
 their offsets are not used again. Compaction can also keep an empty batch, because the batch header stores the state of
-a producer. Records of aborted transactions are in the response, but consumers with read_committed skip them. The batch
-headers show all of these cases.
+a producer. Records of aborted transactions are in the response, but consumers with read_committed skip them.
 
 Source: Kafka, `DefaultRecordBatch.java` (magic 2) and `AbstractLegacyRecordBatch.java` (magic 0 and 1).
 """
@@ -40,9 +39,8 @@ class Tail:
     Attributes:
         next_offset: the search found no record between its start and this offset.
         is_record: True if the search found a record that every consumer reads.
-        read_to: the offset of this record. If there is no such record, the offset at which the search ended. Consumers
-            with read_committed skip all records from `next_offset` to `read_to`, because they belong to aborted
-            transactions.
+        read_to: the offset of the found record, or the offset at which the search ended. Records from `next_offset` to
+            `read_to` belong to aborted transactions, so consumers with read_committed skip these records.
         is_transactional: True if the search found a transaction marker or a record of a transaction.
 
     """
@@ -56,8 +54,7 @@ class Tail:
 def next_record(batches: bytes, from_offset: int, aborted: Iterable[AbortedTransaction] = ()) -> Tail | None:
     """Find the first record at or after an offset. Return None if the batch headers do not show this record.
 
-    The record is unknown if a compacted batch starts before the offset and ends at or after the offset, because
-    compaction possibly removed the record at the offset.
+    The record is unknown if a compacted batch starts before the offset and ends at or after the offset.
 
     >>> next_record(b"", 7)
     Tail(next_offset=7, is_record=False, read_to=7, is_transactional=False)
@@ -103,7 +100,7 @@ class _Batch:
 def _batches(content: bytes) -> Iterator[_Batch]:
     """Return the headers of complete batches.
 
-    A message of magic 0 or 1 counts as a batch that has one record and does not belong to a transaction.
+    A message of magic 0 or 1 is a batch with one record and without a transaction.
     """
     at = 0
     while len(content) - at >= _LEGACY.size:
@@ -125,7 +122,7 @@ def _first_in(batch: _Batch, from_offset: int) -> int | None:
 
     If the batch starts at or after the offset, the result is the first offset in the batch header. Compaction does not
     change the first and the last offset in a batch header. So if the batch has as many records as offsets, each offset
-    has a record. Otherwise, some records are missing, and the result is None if the batch starts before the offset.
+    has a record. If records are missing in a batch that starts before the offset, the result is None.
     """
     if batch.base_offset >= from_offset:
         return batch.base_offset

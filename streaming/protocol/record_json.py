@@ -1,7 +1,7 @@
 """Converts a record to one JSON object.
 
-The object has the same fields as in Kafka's JSON converters. It also contains the decoded subscriptions and assignments
-that clients wrote as bytes.
+The object has the same fields as in Kafka's JSON converters. The object also contains the decoded subscriptions and
+assignments that clients wrote as bytes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def render_record(key: bytes | None, value: bytes | None) -> dict[str, Any]:
 
     Bytes in the result have the type ``bytes``. In JSON text, bytes are base64. If the value contains bytes of the
     consumer protocol, the result also has ``decoded`` with the fields of these bytes. If these bytes cannot be decoded,
-    ``decoded`` contains ``{error, field}`` for them. The other parts of the result are still complete.
+    ``decoded`` contains ``{error, field}`` for them. All other parts of the result are complete.
 
     >>> render_record(bytes.fromhex("0003 0001 67"), None)
     {'record': 'ConsumerGroupMetadata', 'key': {'groupId': 'g'}, 'value': None}

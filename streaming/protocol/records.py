@@ -55,7 +55,7 @@ class RecordType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class DecodedRecord:
-    """A record in the form of Kafka's JSON converters. Byte fields are ``bytes``.
+    """A record with the fields of Kafka's JSON converters. Byte fields are ``bytes``.
 
     Topic ids have the text form that Kafka prints.
 
@@ -64,8 +64,8 @@ class DecodedRecord:
         key_type: the record type, one of RecordType.
         value_version: the version of the value. None for a tombstone.
         key: the fields of the key by their camelCase names.
-        value: the fields of the value. None for a tombstone. Two kinds of fields are absent: fields that the version
-            does not have, and tagged fields with their default value.
+        value: the fields of the value, or None for a tombstone. Fields that the version does not have are absent.
+            Tagged fields with their default value are also absent.
 
     """
 

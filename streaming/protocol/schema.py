@@ -29,8 +29,8 @@ class Field:
     Attributes:
         since, until: the first version and the last version that have the field.
         tag: the tag of a tagged field, otherwise None.
-        default: the value of a tagged field if the tag is absent. Kafka's JSON omits a tagged field with this value.
-            The default of a tagged struct is a struct in which all fields are zero, empty or null.
+        default: the value of a tagged field if the tag is absent. Kafka's JSON omits tagged fields with their default
+            value. The default of a tagged struct is a struct in which all fields are zero, empty or null.
 
     """
 

@@ -48,10 +48,7 @@ class Brokers:
     def __init__(
         self, cluster: str, connection: Connection, now_ms: Callable[[], int], *, samples_offsets_topic: bool = True
     ) -> None:
-        """If `samples_offsets_topic` is False, samples do not contain the ends of `__consumer_offsets`.
-
-        In this case, the monitor needs no right on this topic.
-        """
+        """Without `samples_offsets_topic`, samples omit `__consumer_offsets` and need no right on this topic."""
         self._cluster = cluster
         self._admin = connection.admin
         self._now_ms = now_ms
@@ -214,7 +211,7 @@ class Brokers:
 def _is_readable(topic: Mapping[str, Any]) -> bool:
     """Return True if the monitor has the right to read the topic.
 
-    For brokers before Kafka 2.3, the result is also True, because these brokers do not report rights.
+    The result is also True for brokers before Kafka 2.3, which do not report rights.
     """
     if topic["error_code"] == TopicAuthorizationFailedError.errno:
         return False
@@ -225,8 +222,8 @@ def _is_readable(topic: Mapping[str, Any]) -> bool:
 def _is_missing(topic: Mapping[str, Any]) -> bool:
     """Return True if the topic provably does not exist.
 
-    If the monitor has no DESCRIBE right on a topic, some brokers return the error "unknown topic" even if the topic
-    exists. So the error counts only if the response reports that the monitor has DESCRIBE.
+    Without the right DESCRIBE, some brokers return the error "unknown topic" for a topic that exists. So a topic is
+    missing only if the response also reports the right DESCRIBE.
     """
     rights = topic.get("authorized_operations") or ()
     return topic["error_code"] == UnknownTopicOrPartitionError.errno and ACLOperation.DESCRIBE.name in rights

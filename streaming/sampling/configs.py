@@ -1,7 +1,7 @@
 """Request settings of brokers and topics (DescribeConfigs).
 
-The requests need the right DESCRIBE_CONFIGS on the cluster and on the topics. Without this right, the settings are
-unknown.
+The requests need the right DESCRIBE_CONFIGS on the cluster and on the topics. Without DESCRIBE_CONFIGS, the settings
+are unknown.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Configs:
     def offsets_retention_ms(self) -> int | None:
         """Return `offsets.retention.minutes` in milliseconds, or None if no broker returns it.
 
-        This setting is the time for which a coordinator keeps the committed offsets of an inactive group. The brokers
-        can have different values, so this function returns the shortest value of all brokers.
+        A coordinator keeps the committed offsets of an inactive group for `offsets.retention.minutes`. The brokers can
+        have different values, so this function returns the shortest value of all brokers.
         """
         brokers = self._connection.broker_ids()
         requests = [

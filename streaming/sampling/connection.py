@@ -48,7 +48,7 @@ class _BootstrapState:
     is_over: bool = False
 
     def close_client(self) -> None:
-        """Close the client, so that its thread ends and its sockets are closed after a failed start."""
+        """Close the client after a failed start, so that its thread ends and its sockets are closed."""
         if self.client is not None:
             self.client.close()
 
@@ -63,8 +63,8 @@ class _ConnectionManager(KafkaConnectionManager):  # type: ignore[misc]
        credentials and an unknown certificate. The unchanged library (kafka-python 3.0) retries until the timeout, and
        then reports only a timeout. After the start, the manager retries, because a broker that restarts may not know
        its users yet.
-    2. The manager reads the last message that a broker sends before the broker closes the connection. This is necessary
-       if a broker refuses credentials, because one packet can contain both the answer and the end of the connection.
+    2. The manager reads the last message that a broker sends before the broker closes the connection. One packet can
+       contain both a refusal of credentials and the end of the connection.
     """
 
     def __init__(self, net: NetworkSelector, start: _BootstrapState, **configs: Any) -> None:  # noqa: ANN401 - the library's signature
@@ -88,10 +88,9 @@ class _ConnectionManager(KafkaConnectionManager):  # type: ignore[misc]
 
 
 def _bytes_before_end(receive: Callable[[], Received]) -> Received:
-    """If a read returns bytes together with an error, return only the bytes. The next call returns the error.
+    """If a read returns bytes together with an error, return only the bytes.
 
-    Without this function, the library (kafka-python 3.0) loses the bytes. The error is not lost, because the next read
-    of the socket returns it again.
+    The next read of the socket returns the error again. Without this function, kafka-python 3.0 loses the bytes.
     """
     content, error = receive()
     return content, None if content else error
@@ -152,7 +151,10 @@ class Connection:
 
     @property
     def kafka_version(self) -> str:
-        """The newest Kafka version that kafka-python detects, for example "4.1". The brokers can be newer."""
+        """The newest Kafka version that kafka-python detects, for example "4.1".
+
+        The brokers can be newer than this version.
+        """
         return ".".join(map(str, self._manager.broker_version))
 
     def ask_each(self, requests: Sequence[BrokerRequest]) -> list[Message | KafkaError]:

@@ -46,10 +46,9 @@ _MOVED = Unanswered(error_name(NotCoordinatorError))
 
 @dataclass(frozen=True, slots=True)
 class GroupApi(Generic[Answer]):
-    """A kind of request about several groups.
+    """The request and the response of an API about several groups.
 
-    `request` creates a request from group ids. `answers` reads the answer for each group from the response to this
-    request.
+    `request` creates a request from group ids. `answers` reads the result of each group from the response.
     """
 
     request: Callable[[Sequence[str]], Message]
@@ -65,7 +64,7 @@ class Coordinators:
         self._known: Mapping[str, int] = {}
 
     def use_coordinators(self, coordinators: Mapping[str, int]) -> None:
-        """Replace the known coordinators with the coordinators in a listing. This also removes deleted groups."""
+        """Replace the known coordinators with the coordinators in a listing. Deleted groups are removed, too."""
         self._known = coordinators
 
     def ask(self, ids: Sequence[str], api: GroupApi[Answer]) -> dict[str, Answer | Unanswered]:

@@ -1,4 +1,4 @@
-"""Describe groups of every type. Each type needs a different kind of request.
+"""Describe groups of every type. Each group type has a different request.
 
 These responses are converted to `DescribedGroup`: `DescribeGroupsResponse`, `ConsumerGroupDescribeResponse` (KIP-848),
 `ShareGroupDescribeResponse` (KIP-932) and `StreamsGroupDescribeResponse` (KIP-1071).
@@ -111,7 +111,7 @@ def _read_streams(group: Message) -> DescribedGroup:
 
 
 def _with_epoch(member: Message, **more: Any) -> DescribedMember:  # noqa: ANN401 - fields of one type of group
-    """Return a member of a KIP-848, share or streams group. `more` contains fields that only this type has."""
+    """Return a member of a KIP-848, share or streams group. `more` contains fields that only one group type has."""
     return DescribedMember(
         member_id=member.member_id,
         client_id=member.client_id,

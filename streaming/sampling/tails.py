@@ -4,11 +4,11 @@ Each request is for one partition only. A broker always returns the first batch 
 batch exceeds the size limit. For all other partitions of a request, the broker omits batches that exceed the limit
 (KIP-74). So an empty response means that no batch exists between the requested offset and the last stable offset.
 Batches in tiered storage (KIP-405) are an exception. If the broker does not read such a batch in time, the response is
-also empty. The newest segment of a log is always on the broker's disk. So an empty response counts only near the end of
-the log: at most EMPTY_WITHIN offsets before the last stable offset.
+also empty. The newest segment of a log is always on the broker's disk. So an empty response is used only near the end
+of the log: at most EMPTY_WITHIN offsets before the last stable offset.
 
-Only the batch headers are read. With read_committed, the response lists the aborted transactions. These requests need
-the right READ on the topic. Without READ, the next record of a group stays unknown.
+Only the batch headers are read. With read_committed, the response lists the aborted transactions. The requests need the
+right READ on the topic. Without READ, the next record of a group stays unknown.
 """
 
 from __future__ import annotations
@@ -107,9 +107,10 @@ def _seen(look: TailFetch, response: Message | KafkaError) -> FetchResult:
 
 
 def _tail(look: TailFetch, partition: Message) -> Tail | None:
-    """Return the next record, or the offset up to which there is no record. Return None if the response shows neither.
+    """Return the next record, or the offset up to which there is no record.
 
-    If the response contains no batches, there is no record before the last stable offset.
+    Return None if the response does not show the next record. If the response contains no batches, there is no record
+    before the last stable offset.
     """
     if not partition.records:
         end = max(look.from_offset, partition.last_stable_offset)

@@ -1,7 +1,7 @@
 """The checkpoint folder: its identity, its lock, and the end positions of its batches.
 
-- `monitor.json`: the identity. It is the last file that is written when a checkpoint is created. So an incomplete
-  checkpoint has no identity.
+- `monitor.json`: the identity. `monitor.json` is the last file that is written when a checkpoint is created. So an
+  incomplete checkpoint has no identity.
 - `query/`: Spark's files with offsets, commits and state.
 - `feedback/`: external facts for the groups.
 - `table_progress.json`: the progress of the writes to the tables.
@@ -58,7 +58,10 @@ class CheckpointError(RemedyError):
 
 
 class CheckpointInUseError(CheckpointError):
-    """Error: a different process on this machine uses the checkpoint. A restart can succeed after this process ends."""
+    """Error: a different process on this machine uses the checkpoint.
+
+    A restart can succeed after the other process has ended.
+    """
 
     exit_code = MAY_PASS
 
@@ -114,7 +117,8 @@ def check_files(uri: str) -> None:
     """Check the files of a checkpoint on a local disk. Raises CheckpointError with the file and the remedy.
 
     A damaged file that a start does not need is removed, and a warning is logged. A checkpoint on remote storage is not
-    checked here, because reading it takes seconds. If its query fails later, `check_restart_helps` checks the files.
+    checked here, because reading it takes seconds. If the query of a remote checkpoint fails later,
+    `check_restart_helps` checks the files.
     """
     folder = local_folder(uri)
     if folder is None:
@@ -167,14 +171,14 @@ def _storage_error_text(uri: str, error: OSError) -> str:
 
 
 def write_identity(files: Files, identity: Identity) -> None:
-    """Write the identity. This is the last step in the creation of a checkpoint."""
+    """Write the identity, as the last step in the creation of a checkpoint."""
     files.write(IDENTITY, msgspec.json.encode(identity))
 
 
 def check_identity(identity: Identity, cluster: str, shuffle_partitions: int, uri: str, source: str) -> None:
     """Raise CheckpointError if a setting differs from the setting with which the checkpoint was created.
 
-    For example, the source must not change. Offsets in the log cannot be compared with the numbers of polls.
+    For example, the source must not change, because log offsets and poll numbers cannot be compared.
     """
     for name, configured, stored in (
         ("source.kind", source, identity.source),
@@ -257,7 +261,7 @@ class CheckpointLock:
     def write_holder(self, jvm_pid: int | None) -> None:
         """Write the process ids of this process and of its JVM to the lock file.
 
-        If this process is killed, the next process that gets the lock waits until the JVM has ended.
+        If this process is killed, the next process with the lock waits until the JVM has ended.
         """
         try:
             os.ftruncate(self._descriptor, 0)

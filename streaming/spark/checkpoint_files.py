@@ -1,8 +1,7 @@
 """Check the checkpoint files that the next start needs. The check does not use Spark.
 
 Spark and this monitor write a file under a temporary name and then rename the file. So the checkpoint stays valid even
-if the monitor is killed. These cases do not count as damage: temporary files, missing checksum files, and a batch that
-was started but not committed.
+if the monitor is killed. Temporary files, missing checksum files and a batch without a commit are no damage.
 
 1. When a checkpoint is created, `monitor.json` is written last. If a query exists without `monitor.json`, the
    checkpoint is damaged.
@@ -16,14 +15,12 @@ was started but not committed.
    this snapshot.
 6. `query/metadata` must be readable. Spark's metadata of the state and the schema of the state must also be readable.
 
-The monitor removes two kinds of damaged files and logs a warning, because a start does not need these files:
+The monitor removes some damaged files and logs a warning, because a start does not need these files:
 
 7. A checksum file without its data file. While such a checksum file exists, Spark cannot write the data file again.
-8. A file in `feedback/` that cannot be read. The driver notices that the facts of this file are missing and sends the
-   facts again.
+8. A file in `feedback/` that cannot be read. The driver notices the missing facts and sends the facts again.
 
-Files that only earlier batches needed are never read again. If such a file is missing or damaged, the checkpoint is
-still valid.
+A checkpoint stays valid if a file that only earlier batches needed is missing or damaged.
 """
 
 from __future__ import annotations
@@ -67,7 +64,10 @@ def find_damage(folder: Folder, origin: Mapping[str, int], source: str, shuffle_
 
 
 def find_query_without_identity(folder: Folder) -> DamagedFile | None:
-    """If a query exists, return `monitor.json` as damaged (rule 1). The caller must check that this file is missing."""
+    """If a query exists, return `monitor.json` as damaged (rule 1).
+
+    The caller must check that `monitor.json` is missing.
+    """
     return DamagedFile(IDENTITY, "is missing") if _numbers(folder, f"{QUERY}/offsets") else None
 
 

@@ -1,7 +1,7 @@
 """Shorten the log of the query's file source, `query/sources/N`.
 
 Spark's file source writes one entry for each file that it reads. Every tenth batch with files writes the file
-`<number>.compact`. This file contains the entries of the previous `.compact` file and of all batches after that file.
+`<number>.compact`. A `.compact` file contains the entries of the previous `.compact` file and of all later batches.
 Spark never removes an entry. With one new file every five seconds, the `.compact` file would grow by 2 MB per day.
 Spark would write the whole file again every minute.
 
@@ -9,9 +9,9 @@ Spark would write the whole file again every minute.
    `.compact` file begins with the shortened entries. So the query continues, and no restart is necessary.
 2. An entry is needed while its file exists. Without the entry, Spark would read the file again.
 3. An entry is also needed if Spark can still request its batch. After a restart, Spark requests the last batch that was
-   started. This batch begins after the offset of the previous batch. So all entries after this offset stay.
-4. The file is replaced in one step (`files.py`). If the monitor is killed, the file has either all its old entries or
-   only the needed entries. Both contents are valid.
+   started. The last started batch begins after the offset of the previous batch, so all later entries stay.
+4. The `.compact` file is replaced in one step (`files.py`). If the monitor is killed, the file has either all its old
+   entries or only the needed entries. Both contents are valid.
 5. A log with an unknown format is not changed.
 """
 

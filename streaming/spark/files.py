@@ -8,8 +8,8 @@ A write is atomic. If the process is killed during a write, the file has either 
    valid, but a file with the checksums of different content is not valid.
 2. If the process is killed, `.NAME.partial` can remain. The next write of the same name replaces this file. If a name
    is written only once, the next start must remove `.NAME.partial` (`remove_partial_files`).
-3. An object store has no atomic rename. But an object store stores a file only when the file is closed. So `write`
-   writes the file directly. All storages except local disks and HDFS are treated as object stores.
+3. An object store has no atomic rename. An object store stores a file only when the file is closed. So `write` writes
+   directly to an object store. All storages except local disks and HDFS are treated as object stores.
 """
 
 from __future__ import annotations

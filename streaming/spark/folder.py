@@ -39,7 +39,7 @@ class Folder(Protocol):
 
 
 class LocalFolder:
-    """A folder on a local disk. Raises OSError for all errors, but not if a file or folder does not exist."""
+    """A folder on a local disk. Raises OSError for all errors, except for a missing file or folder."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -66,7 +66,7 @@ class LocalFolder:
         """Return an error if this process cannot list, enter or write one of the folders. Otherwise return None.
 
         If the root does not exist, only the nearest existing parent folder is checked. If the process cannot enter a
-        parent folder, the error contains the path of the root, because it is unknown whether the root exists.
+        parent folder, the error contains the path of the root.
         """
         try:
             top = nearest_existing(self.root)
@@ -79,7 +79,7 @@ class LocalFolder:
 def nearest_existing(folder: Path) -> Path:
     """Return the folder, or its nearest parent that exists.
 
-    Raises PermissionError if this process cannot enter a parent folder. It is then unknown which folders exist.
+    Raises PermissionError if this process cannot enter a parent folder, because it is unknown which folders exist.
     """
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent

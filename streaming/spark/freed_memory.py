@@ -1,9 +1,9 @@
 """Return freed memory to the operating system.
 
-The driver uses three memory allocators: one of the C library (for large Python objects), one of Arrow, and one of
-delta-rs. Each allocator keeps freed memory for later requests. The allocator of delta-rs returns freed memory to the
-system after ten seconds. The other two allocators never return memory by themselves. In a measurement
-(`streaming/DESIGN.md`), the memory of the driver stayed at four times its normal size after one large batch.
+The driver uses the memory allocators of the C library, of Arrow and of delta-rs. Each allocator keeps freed memory for
+later requests. The allocator of delta-rs returns freed memory to the system after ten seconds. The allocators of the C
+library and of Arrow never return memory by themselves. In a measurement (`streaming/DESIGN.md`), the memory of the
+driver stayed at four times its normal size after one large batch.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def stop_query(query: StreamingQuery) -> None:
     """If possible, stop the query between two batches. If a running batch is stopped, the batch must run again.
 
     Wait at most `BATCH_GRACE_SECONDS` for the end of the batch. If a broker does not answer, Spark's Kafka source waits
-    several minutes for offsets. This wait cannot be interrupted. In this case, `query.stop` returns after
+    several minutes for offsets. This wait cannot be interrupted, so `query.stop` returns after
     `spark.sql.streaming.stopTimeout`. The thread of the source continues until Spark ends, but does not start a new
     batch.
     """

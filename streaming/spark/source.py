@@ -84,7 +84,7 @@ def state_rows_file(rows: Iterable[StateRow]) -> bytes:
 def feedback_rows(session: SparkSession, folder: str) -> DataFrame:
     """Read the external facts and the results of polls that the driver wrote to files.
 
-    Spark deletes a file after the batch that read this file was committed.
+    Spark deletes a file after the batch that read the file was committed.
     """
     reader = session.readStream.schema(STATE_ROWS).option("cleanSource", "delete").option("maxFilesPerTrigger", "500")
     # The driver sends a lost fact again. So a file that is lost or damaged must not stop every batch.

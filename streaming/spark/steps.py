@@ -62,8 +62,8 @@ class CombineFunction:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Combine the batches of one task.
 
-        After a task with many records, return the freed memory to the system. Otherwise, the worker would keep this
-        memory at the time when the driver and the JVM need most memory.
+        After a task with many records, return the freed memory to the system. The driver and the JVM need this memory
+        after the task.
         """
         read_bytes = yield from self._combine(batches)
         if read_bytes >= LARGE_BYTES:
@@ -100,14 +100,13 @@ class StateFunction:
 
     This function updates the state of one group or of one `__consumer_offsets` partition.
 
-    The function is an object of an importable class, so Spark pickles only the fields of the object. If the function
-    were a closure, Spark would also pickle everything that the closure refers to. Spark sends the fields to the workers
-    once, when the query starts.
+    The function is an object of an importable class, so Spark pickles only the fields of the object. Spark sends the
+    fields to the workers once, when the query starts.
 
     `users_references` contains the strategies that users wrote, as pairs (name, module:attribute). Each worker runs
-    these strategies in separate guarded processes. `initial_state` contains encoded group states. Their format version
-    is `initial_state_version`. If a new checkpoint has no state of a group yet, the group starts from its state in
-    `initial_state`. `names` contains the topic names from the brokers' answer.
+    these strategies in separate guarded processes. `initial_state` contains encoded group states.
+    `initial_state_version` is the format version of `initial_state`. If a new checkpoint has no state of a group yet,
+    the group starts from its state in `initial_state`. `names` contains the topic names from the brokers' answer.
     """
 
     strategies: tuple[str, ...]

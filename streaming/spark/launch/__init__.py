@@ -1,1 +1,4 @@
-"""Start Spark's JVM with all settings of the session. No module here imports PySpark, because the JVM starts first."""
+"""Start Spark's JVM with all settings of the session.
+
+No module in this package imports PySpark, because the JVM starts first.
+"""

@@ -1,13 +1,11 @@
 """Start Spark's JVM in the background, and stop it.
 
-1. The start of the JVM takes seconds. Python's imports also take seconds. To save time, both run at the same time. For
-   this reason, this module does not import PySpark, and `begin` does not wait. If the start fails, `connect` raises the
-   error. If the monitor finds a different error before `connect`, for example an unreachable broker, it reports that
-   error.
-2. The command line is the same as with `spark-submit`. But `spark-submit` starts a second JVM to compose the command
-   line. This module composes it without a JVM and saves 0.5 CPU seconds. The jars of Spark are sorted by name. So the
-   class path is the same on every machine. The class archive in a container image is valid only for the same class
-   path.
+1. The start of the JVM and Python's imports take seconds, so both run at the same time. So this module does not import
+   PySpark, and `begin` does not wait. If the start fails, `connect` raises the error. Before `connect`, the monitor can
+   report a different error, for example an unreachable broker.
+2. The command line is the same as with `spark-submit`. This module composes the command line without the second JVM of
+   `spark-submit`, which saves 0.5 CPU seconds. The jars of Spark are sorted by name. So the class path is the same on
+   every machine. The class archive in a container image is valid only for the same class path.
 3. Spark's file `spark-env.sh` is not read. If your Spark installation needs this file, use `spark-submit`.
 4. If Spark runs in local mode, `SPARK_HOME` is not in the environment of the JVM. With `SPARK_HOME`, each Python worker
    would import PySpark from an archive and would have to compile its modules.
@@ -113,7 +111,7 @@ class SparkLaunch:
         self._is_over = False
 
     def begin(self) -> None:
-        """Start the JVM in the background. Do not wait until it is ready (rule 1)."""
+        """Start the JVM in the background. The function does not wait until the JVM is ready (rule 1)."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="start of Spark", daemon=True)
             self._thread.start()
@@ -206,7 +204,7 @@ class SparkLaunch:
 def spark_launch(
     settings: SparkSettings, clusters: int = 1, exit_seconds: float = EXIT_SECONDS
 ) -> Iterator[SparkLaunch]:
-    """Yield a launch with its own folder for temporary files. At the end of the `with` block, the JVM ends."""
+    """Yield a launch with a separate folder for temporary files. At the end of the `with` block, the JVM ends."""
     with private_folder(_FOLDER_PREFIX) as folder:
         launch = SparkLaunch(settings, clusters, folder, exit_seconds)
         try:
