@@ -1,13 +1,12 @@
 """Finds the previous owner of each partition from the claims of all members.
 
 In a classic group, the leader does not know the previous assignment. Each member *claims* its partitions: it sends a
-list of them in ``userData`` (KIP-54) or in ``ownedPartitions`` (KIP-429). A member that missed a rebalance can come
-back and claim partitions that now belong to a different member. So every claim contains a generation (KIP-792). The
-claim with the newer generation wins. If two claims to a partition have the same generation, both claims are ignored.
+list of them in ``userData`` (KIP-54) or in ``ownedPartitions`` (KIP-429). A member that missed a rebalance can later
+claim partitions of a different member. So every claim contains a generation (KIP-792). The claim with the newer
+generation wins. If two claims to a partition have the same generation, both claims are ignored.
 
 Source: ``AbstractStickyAssignor.allSubscriptionsEqual`` and ``prepopulateCurrentAssignments``. As in Java, the result
-can depend on the order in which the claims are read. This module ignores claims to partitions that do not exist. Java
-may throw an exception for such a claim, or assign the deleted partition.
+can depend on the order in which the claims are read. This module ignores claims to partitions that do not exist.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ Owners = dict[str, list[int]]
 class Claims:
     """The owner of each partition, computed from all claims.
 
-    ``contested`` contains partitions that two members claim in the same generation. Such a partition still has an owner
-    if a claim with a newer generation exists.
+    ``contested`` contains partitions that two members claim in the same generation. A contested partition still has an
+    owner if a claim with a newer generation exists.
     """
 
     owners: Owners

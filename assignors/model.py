@@ -25,9 +25,8 @@ class MemberSubscription:
     """The subscription that a member sends when it joins: topics, rack, and the partitions that the member claims.
 
     ``generation_id`` is the generation of the claim. A ``sticky`` member sends its claim in the userData. Version 0 of
-    the userData has no generation. ``subscription_generation`` is ``Subscription.generationId`` of the JoinGroup
-    request, or None if it is equal to ``generation_id``. An empty ``rack`` means that the member has no rack, as in
-    Java.
+    the userData has no generation. ``subscription_generation`` is None if ``Subscription.generationId`` of the
+    JoinGroup request is equal to ``generation_id``. An empty ``rack`` means that the member has no rack, as in Java.
 
     >>> MemberSubscription("c0", ("t0",), owned=(("t0", 1),), generation_id=4).claim_generation
     4
@@ -49,7 +48,7 @@ class MemberSubscription:
 
     @property
     def rival_generation(self) -> int:
-        """Return the generation that Java uses for this claim if it reads a rival's claim after this claim.
+        """Return the generation that Java uses if it reads this claim before a rival's claim.
 
         The generation comes from the Subscription, not from the userData.
         """

@@ -62,8 +62,8 @@ def members_as_librdkafka(group: GroupSpec) -> list[MemberSubscription]:
     """Sort members as ``rd_kafka_group_member_cmp`` does, for range and roundrobin of librdkafka 1.4 and later.
 
     Two static members are compared by instance id. All other pairs of members are compared by member id. So a dynamic
-    member can come before a static member. Ids are compared as UTF-8 bytes. The results of these comparisons can
-    contradict each other. Example: A and B are static members, and C is dynamic. A is before B by instance id, B is
+    member can come before a static member. Ids are compared as UTF-8 bytes. Comparisons by instance id and by member id
+    can contradict each other. Example: A and B are static members, and C is dynamic. A is before B by instance id, B is
     before C by member id, and C is before A by member id. If comparisons contradict each other, the result of
     librdkafka depends on the order of its input.
 

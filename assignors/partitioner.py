@@ -40,7 +40,7 @@ def partition_for_key(key: bytes, partitions: int) -> int:
 
 
 def to_positive(number: int) -> int:
-    """Clear the sign bit of a signed 32-bit number, as ``Utils.toPositive`` does. The result is not the absolute value.
+    """Clear the sign bit of a signed 32-bit number, as ``Utils.toPositive`` does.
 
     >>> to_positive(-1), to_positive(5)
     (2147483647, 5)

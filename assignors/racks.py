@@ -34,7 +34,7 @@ def racks_of(group: GroupSpec, topic: str) -> list[frozenset[str]]:
 def racks_matter(member_racks: Iterable[str | None], partition_racks: Iterable[frozenset[str]]) -> bool:
     """Return whether racks can improve an assignment.
 
-    At least one member must be in the rack of a replica, and the racks of at least two partitions must differ. Source:
+    Racks matter only if a member is in the rack of a replica, and if partitions have different racks. Source:
     ``AbstractPartitionAssignor.useRackAwareAssignment``.
 
     >>> racks_matter(["a", None], [frozenset("ab"), frozenset("b")])

@@ -48,11 +48,11 @@ def subscribers_by_topic(group: GroupSpec, members: Sequence[MemberSubscription]
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionClasses:
-    """The members of a group, divided into classes. All members of one class can own the same partitions.
+    """The members of a group, divided into classes. All members of a class subscribe to the same existing topics.
 
     ``members`` contains the member ids of each class, in ascending order. ``subscribers`` maps each topic to its
-    subscribing classes, as positions in ``members``. Topics without metadata or subscribers are omitted. Members that
-    cannot own any partition are omitted, too.
+    subscribing classes, as positions in ``members``. Topics without metadata or subscribers are omitted. Members
+    without an assignable partition are omitted, too.
     """
 
     members: tuple[tuple[str, ...], ...]

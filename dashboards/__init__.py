@@ -14,6 +14,6 @@ dashboards. `alerts/` generates the alerts. The dashboards follow these rules:
    moves to a different machine.
 5. A table of groups has at most `$top` rows, because a cluster can have ten thousand groups.
 6. The first screen answers the questions of an engineer on call. Grafana does not run the queries of collapsed rows.
-7. By default, the monitor exports detailed metrics only for the worst groups. If a panel needs detailed metrics, its
-   description explains this (`PanelSpec.for_details`).
+7. By default, the monitor exports detailed metrics only for the worst groups. The description of a panel says if the
+   panel needs detailed metrics (`PanelSpec.for_details`).
 """

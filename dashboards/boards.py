@@ -179,7 +179,7 @@ def create_dashboard(
 
 
 def _add_row(target: build.Dashboard, row: Row) -> None:
-    """Add a row. In the JSON, a collapsed row contains its panels, but an open row is followed by its panels."""
+    """Add a row. In the JSON, a collapsed row contains its panels, but the panels of an open row follow the row."""
     title = build.Row(row.title).collapsed(row.is_collapsed)
     if row.is_collapsed:
         for panel in row.panels:
@@ -207,7 +207,7 @@ def as_json_text(source: build.Dashboard) -> str:
 def _place(panels: Sequence[AnyPanelModel], top: int) -> None:
     """Place panels from left to right and from top to bottom.
 
-    Each panel of a collapsed row gets the position that it has while all other collapsed rows are closed.
+    The positions in a collapsed row are valid while all other collapsed rows are closed.
     """
     left, height = 0, 0
     for panel in panels:

@@ -49,7 +49,7 @@ class PanelSpec:
     def for_details(self, expressions: Sequence[str]) -> PanelSpec:
         """Return a spec that says if a query needs *details*: metrics that only the worst groups have.
 
-        If all queries need details, the text of the empty panel says this, too.
+        If all queries need details, the text of the empty panel also mentions details.
         """
         need_details = [_needs_details(expression) for expression in expressions]
         if not any(need_details):

@@ -64,8 +64,8 @@ class Scope:
     def increase(self, counter: Signal, window: str, *matchers: str) -> str:
         """Return a query for the exact increase of a counter within the window that ends now.
 
-        A series without a value at the start of the window counts from 0 if `EMPTY_TRANSITIONS` or `READY` existed
-        then. `REBALANCES` needs no start value of 0, because its series exists as long as the group.
+        A series that starts within the window has the start value 0 if `EMPTY_TRANSITIONS` or `READY` existed before.
+        `REBALANCES` needs no start value of 0, because its series exists as long as the group.
         """
         total, then = self.series(counter, *matchers), self.series_before(counter, window, *matchers)
         if counter is REBALANCES:

@@ -170,7 +170,7 @@ CATCH_UP = [value_mapping({"0": ("no lag", FINE), _NEVER: ("not at this rate", W
 
 
 def catch_up_query(scope: Scope) -> str:
-    """Return a query for the seconds until each group has no lag: 0 without lag, -1 if the lag does not shrink.
+    """Return a query for the seconds until each group has no lag, or -1 if the lag does not shrink.
 
     The metric has no series without lag, or if the lag does not shrink. The metric also has no series if the lag or a
     rate is unknown.

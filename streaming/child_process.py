@@ -25,10 +25,10 @@ def with_parent_death_signal(command: Sequence[str]) -> list[str]:
 class ChildProcess:
     """A child process. When this process ends, the kernel kills the child, even after `kill -9` of this process.
 
-    The standard output and standard error of the child are appended to the file `output`. The child has its own
-    session, so Ctrl-C does not stop it. This process chooses the order in which it stops its children. By default, the
-    child gets the environment variables of this process. The child does not inherit the monitor's settings, because a
-    setting can contain a secret.
+    The standard output and standard error of the child are appended to the file `output`. Ctrl-C does not stop the
+    child, because the child has a separate session. This process chooses the order in which it stops its children. By
+    default, the child gets the environment variables of this process. The child does not inherit the monitor's
+    settings, because a setting can contain a secret.
     """
 
     def __init__(self, command: Sequence[str], output: Path, environment: Mapping[str, str] | None = None) -> None:

@@ -3,15 +3,15 @@
 `class_archive_training.py` creates the archives.
 
 1. A class archive contains the parsed and verified classes of an earlier run. A JVM with an archive does not read the
-   class files of these classes.
+   class files again.
 2. Each archive is valid for only one Java and one class path. So the file name of the archive contains a hash of Java
    and the class path. Without an archive, the JVM starts normally.
 3. A truncated archive ends the JVM with SIGBUS, even with `-Xshare:auto` and a checksum check. So the file name also
    contains the size of the complete file. A file with a different size is not used.
 4. The archive contains the version of the JVM, and the size and modification time of each jar. If a jar or the JVM has
    changed, the JVM does not use the archive. With `-XX:+VerifySharedSpaces`, the JVM also verifies the checksums of the
-   archive. Without this option, a corrupt archive ends the JVM with SIGSEGV. The check needs 0.04 CPU seconds for the
-   archive of Spark. The JVM ignores an invalid archive and prints no message.
+   archive. Without `-XX:+VerifySharedSpaces`, a corrupt archive ends the JVM with SIGSEGV. The check of the checksums
+   needs 0.04 CPU seconds for the archive of Spark. The JVM ignores an invalid archive and prints no message.
 5. The archives of one Python environment are in one folder of the cache. A new archive replaces the older archives of
    the same program (Spark or the broker).
 """

@@ -2,7 +2,7 @@
 
 1. The folder is removed when its `with` block ends. If the owner process is killed, the next process that creates a
    folder with the same prefix removes the old folder.
-2. The owner locks a file in the folder. A child process that inherits the file descriptor `lock` shares this lock. So
+2. The owner locks a file in the folder. A child process that inherits the file descriptor `lock` shares the lock. So
    the folder remains until the owner and these child processes have ended.
 3. Every user can create a file or folder with the same prefix in TMPDIR. So this module opens only folders that no
    other user can access. The lock must be a regular file, because opening a FIFO can block.

@@ -122,7 +122,7 @@ def _coefficient_of_variation(loads: Sequence[float], total: float) -> float:
 def _gini(loads: Sequence[float], total: float) -> float:
     """Compute measure 4.
 
-    The factor of each load in the sum of all differences depends only on the position of the sorted load.
+    In the sum of all differences, the factor of a load depends only on the rank of the load.
     """
     ranks = range(1 - len(loads), len(loads), 2)
     differences: float = sum(map(mul, ranks, sorted(loads)))

@@ -16,8 +16,8 @@ The algorithm:
   computes f(m) as a maximum flow from topics to members.
 - For every m, the fairest assignment contains exactly f(m) - f(m - 1) members with m or more partitions.
 - The function f is concave and consists of few linear pieces. The minimum cut at m determines the piece that contains
-  m. To find a new piece, the algorithm extends two known pieces until they cross, and computes the flow there (Eisner
-  and Severance 1976). The algorithm needs about two flows per piece.
+  m. To find a new piece, the algorithm computes the flow at the m where two known pieces cross (Eisner and Severance
+  1976). The algorithm needs about two flows per piece.
 - In the network, members with equal subscriptions share one node, and topics with equal subscribers share one node. If
   all members have the same subscription, the algorithm computes no flow.
 - If the group has too many different subscriptions, ``fairest_sizes`` raises TooManySubscriptionsError.

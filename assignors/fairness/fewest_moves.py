@@ -11,8 +11,8 @@ Rules:
    larger count, A is at least as balanced as B by every measure (majorisation). Moves above ``fewest`` were needless or
    had other reasons, for example racks.
 4. ``fewest`` is None if a partition has no owner or two owners in the actual assignment. For example, partitions have
-   no owner between the two rounds of a cooperative rebalance. To count the moves of both rounds together, pass the
-   owners before the first round and the assignment after the last round.
+   no owner between the two rounds of a cooperative rebalance. To count the moves of both rounds, pass the owners before
+   the first round and the assignment after the last round.
 
 The algorithm first computes a lower bound (see ``_fewest_for_balance``). The bound is exact if all members have equal
 subscriptions. If the actual number of moves is equal to the bound, the bound is exact, too. If the bound may be too
@@ -107,9 +107,9 @@ def _stayable(owners: Mapping[TopicPartition, str], group: GroupSpec) -> Stayabl
 def _fewest_for_balance(stayable: Stayable, sizes: Sequence[int]) -> int:
     """Return a lower bound for the number of moves that are necessary to reach the balance of ``sizes``.
 
-    For each member, count the previously owned partitions that the member can keep. Sort these counts and ``sizes``,
-    largest first. For each k, subtract the sum of the first k sizes from the sum of the first k counts. The bound is
-    the largest difference. If all subscriptions are equal, the bound is exact (Rado 1952).
+    For each member, count the previously owned partitions that the member can keep. Sort the counts and ``sizes``, the
+    largest number first. For each k, subtract the sum of the first k sizes from the sum of the first k counts. The
+    bound is the largest difference. If all subscriptions are equal, the bound is exact (Rado 1952).
     """
     had: Counter[str] = Counter()
     for (_, member_id), partitions in stayable.items():

@@ -2,7 +2,7 @@
 
 The algorithm is primal-dual (Ford and Fulkerson 1957; Ahuja, Magnanti and Orlin, *Network Flows*, 1993, section 9.8).
 In each step, the algorithm finds the lowest cost per unit of all paths from source to sink. Then the algorithm sends as
-many units as possible over the paths with this cost (blocking flows, Dinic 1970). The algorithm repeats these steps
+many units as possible over the paths with this cost (blocking flows, Dinic 1970). The algorithm repeats both steps
 until no path has free capacity. Costs and capacities are whole numbers, so the flow through each arc is a whole number,
 too.
 """
@@ -65,7 +65,7 @@ class FlowNetwork:
         return self._distance[node] < UNREACHED
 
     def _reprice(self, source: int, sink: int) -> bool:
-        """Update the prices of all nodes. Afterwards, all arcs of the cheapest paths have the reduced cost 0.
+        """Update the prices of all nodes. After the update, all arcs of the cheapest paths have the reduced cost 0.
 
         Returns False if no path to the sink has free capacity.
         """

@@ -1,8 +1,8 @@
-"""Checks assignments against rules. Tests and the monitor use this module.
+"""Checks assignments against rules.
 
 The common rule for all strategies: each partition of a subscribed, existing topic belongs to exactly one of the topic's
-subscribers. Each strategy must also keep its own promise about balance. A cooperative strategy must not assign a
-partition to a new owner before the old owner has revoked it.
+subscribers. Each strategy must also keep its promise about balance. A cooperative strategy must not assign a partition
+to a new owner before the old owner has revoked it.
 
 Needless moves are not violations: ``count_moves`` in ``fewest_moves.py`` counts them.
 """

@@ -1,11 +1,11 @@
 """Rack-aware ``range`` (KIP-881). Balance has the highest priority, then co-partitioning, then racks.
 
 Topics with the same subscribers and the same partition count are *co-partitioned*. A member gets the same partition
-numbers of all co-partitioned topics, so that an application can join these topics. So co-partitioned topics are
-assigned together, by partition number. Each set of co-partitioned topics is assigned in two steps:
+numbers of co-partitioned topics, so that an application can join these topics. So co-partitioned topics are assigned
+together, by partition number. Each set of co-partitioned topics is assigned in two steps:
 
-1. A partition goes to a member in the rack of a replica if this member is below its limit. The limit is the partition
-   count divided by the number of subscribers, rounded down, plus 1 as long as extra partitions remain.
+1. A partition goes to a member in the rack of a replica if this member is below its limit. The limit is the quotient of
+   partitions and subscribers, plus 1 while extra partitions remain.
 2. The other partitions are assigned as in range without racks.
 """
 
@@ -84,7 +84,7 @@ class _Ranges:
 def _co_partitioned(
     group: GroupSpec, members: Sequence[MemberSubscription]
 ) -> dict[tuple[tuple[int, ...], int], list[str]]:
-    """Map (positions of subscribers, partition count) to the co-partitioned topics with these values."""
+    """Map each pair of subscribers (as positions) and partition count to its topics."""
     topics: dict[tuple[tuple[int, ...], int], list[str]] = {}
     for topic, subscribers in subscribers_by_topic(group, members).items():
         topics.setdefault((tuple(subscribers), group.partition_count(topic)), []).append(topic)

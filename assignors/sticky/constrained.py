@@ -6,10 +6,10 @@ For n members and p partitions, the *quota* is p // n. Every member gets at leas
 
 1. Members keep the partitions that they own, up to the quota. A member that owns more than the quota keeps one more
    partition, as long as surplus remains. If racks matter, a member keeps only partitions with a replica in its rack.
-2. If racks matter, each partition that no member kept goes to a member in the rack of a replica, within quota and
-   surplus. The members take turns.
-3. Members below the quota get the other partitions in round-robin order. Then members at the quota get one partition of
-   the surplus each.
+2. If racks matter, each other partition goes to a member in the rack of a replica, within quota and surplus. The
+   members take turns.
+3. Members below the quota get the other partitions in round-robin order. After that, members at the quota get one
+   surplus partition each.
 
 The code identifies a member by its position in the order of member ids. Step 1 visits members in the order of ``scan``.
 The order in ``scan`` decides which members keep a partition of the surplus.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def fill_by_rack(quotas: Quotas, racks: StickyRacks, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
     """Assign partitions to members in the rack of a replica, up to the quota and the surplus.
 
-    Returns the partitions that are still unassigned, in order.
+    Returns the partitions that are still unassigned.
     """
     below = _BelowQuota(quotas, racks)
     at_quota = _AtQuota(quotas, racks)

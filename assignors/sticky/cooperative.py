@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class CooperativeStickyAssignor:
-    """Assigns like sticky, but gives a partition to a new owner only after the old owner has revoked the partition.
+    """Assigns like sticky, but a partition gets a new owner only after the old owner has revoked the partition.
 
     B joins, and t-1 moves from A to B in two rounds:
 

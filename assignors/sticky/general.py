@@ -119,7 +119,7 @@ class GeneralAssignment:
     def _balance(self, unassigned: Mapping[str, Sequence[int]], *, revoked: bool, from_scratch: bool) -> None:
         """Run steps 3 and 4 of the algorithm.
 
-        If every member kept all its partitions in step 1, step 3 first moves only partitions that step 2 assigned.
+        If no member lost a partition in step 1, step 3 first moves only partitions that step 2 assigned.
         """
         movable = {topic: range(len(self.owners[topic])) for topic in self.topics if len(self.subscribers[topic]) > 1}
         involved = sorted(set(chain.from_iterable(self.subscribers[topic] for topic in movable)))

@@ -4,10 +4,9 @@ Each pass visits all partitions in order. A partition can move to a subscriber t
 than the owner. The earlier owner has priority over the least loaded subscriber. The algorithm ends after the first pass
 without a move.
 
-Before every partition, Java also checks whether the group is balanced
-(``AbstractStickyAssignor.performReassignments``). This module omits the check, because it is slow and never changes the
-result. While a pass visits a topic, only the loads of the topic's subscribers change. So one heap per topic is
-sufficient to find the least loaded subscriber.
+Before every partition, Java checks whether the group is balanced (``AbstractStickyAssignor.performReassignments``).
+This module omits the slow check, which never changes the result. While a pass visits a topic, only the loads of the
+topic's subscribers change. So one heap per topic is sufficient to find the least loaded subscriber.
 """
 
 from __future__ import annotations
@@ -117,7 +116,7 @@ class Balancer:
 
 
 def balance_score(sizes: Sequence[int], members: Iterable[int]) -> int:
-    """Return the sum of the size differences of all pairs of ``members``. 0 is perfect balance.
+    """Return the sum of the size differences of all pairs of ``members`` (0 is perfect balance).
 
     >>> balance_score([1, 4, 2], [0, 1, 2])
     6

@@ -70,7 +70,8 @@ class StickyAssignor:
 class StickyOutcome:
     """The members sorted by id, the partitions of each member, and the partitions that change their owner.
 
-    ``transferring`` maps these partitions to their new owners. After the general algorithm, ``transferring`` is None.
+    ``transferring`` maps each partition that changes its owner to its new owner. After the general algorithm,
+    ``transferring`` is None.
     """
 
     members: Sequence[MemberSubscription]

@@ -4,8 +4,8 @@
    its new list of strategies. The other members still offer their old lists.
 2. The coordinator chooses the strategy, as in ``select_protocol``. Without a common strategy, the coordinator rejects
    joining members, and their consumers fail (INCONSISTENT_GROUP_PROTOCOL).
-3. Each member derives its rebalance protocol from its own list (``ConsumerCoordinator``). A member is cooperative only
-   if all strategies in its list are cooperative. Because of this rule, a change from eager to cooperative needs two
+3. Each member derives its rebalance protocol from its list of strategies (``ConsumerCoordinator``). A member is
+   cooperative only if all strategies in its list are cooperative. So a change from eager to cooperative needs two
    rolling restarts (KIP-429). After the first restart, all members offer the old strategy and ``cooperative-sticky``,
    and are still eager. During the second restart, eager and cooperative members use ``cooperative-sticky`` together.
 4. Successive steps are merged if their strategies and their rebalance protocols are equal.
@@ -34,7 +34,7 @@ Offer = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The state of the group while ``restarted_at_least`` to ``restarted_at_most`` members have restarted.
+    """The state of a group in which ``restarted_at_least`` to ``restarted_at_most`` members have restarted.
 
     ``restart`` is 0 before the first rolling restart. ``offers`` contains each distinct list of strategies.
     ``strategy`` is None if the members have no strategy in common. ``rebalance_protocols`` contains each distinct

@@ -7,8 +7,8 @@ These rules define a change exactly, so that two monitors return the same result
    equally many partitions, the first in alphabetical order is used. The id of the new member is ``~new-member-1``.
    ``~`` sorts after letters and digits, so the new member is the last member for ``range`` and ``roundrobin``.
 2. The member that *leaves* is the member with the most partitions today. If several members have equally many
-   partitions, the last of them by id leaves. This change is the worst case, because all partitions of the busiest
-   member must move. If two members leave, the second member is chosen in the same way.
+   partitions, the last member in the order of ids leaves. The busiest member leaves, because this change moves the most
+   partitions. If two members leave, the second member is chosen by the same rule.
 3. A topic can only *grow*, because Kafka cannot reduce the number of partitions. At least one member must subscribe to
    the topic. The racks of the new partitions are unknown.
 4. A partition moves if its new owner is different from today's owner. A move is unavoidable if today's owner leaves or
@@ -16,10 +16,10 @@ These rules define a change exactly, so that two monitors return the same result
    counts only unavoidable moves.
 5. For a cooperative strategy, all rounds are computed, as in ``comparison``.
 6. The produce rate of the busiest member is computed from the produce rates of the partitions (``fairness.busiest``).
-   If a topic grows, this rate is unknown, because the rates of the new partitions are unknown.
+   The produce rate of the busiest member is unknown if a topic grows.
 
-For one change of a group with 1,000 members and 10,000 partitions, the computation of all built-in strategies takes
-0.13 s. If all subscriptions differ, the computation takes 0.5 s (DESIGN.md).
+The computation of all built-in strategies takes 0.13 s for a group with 1,000 members and 10,000 partitions. If all
+subscriptions differ, the computation takes 0.5 s (DESIGN.md).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Rules:
 
 1. The alert about a cause suppresses the alerts about its effects.
-2. An alert never suppresses a more severe alert, so that a notification about the harm is sent.
+2. An alert never suppresses a more severe alert.
 3. Each rule lists the names of the suppressed alerts. A pattern such as `Kafka.+` would also suppress alerts of other
    products.
 """
@@ -32,7 +32,7 @@ class Inhibition:
 
     A source suppresses a target only if the labels `equal` have the same values in both alerts.
 
-    If `only_if_critical` is true, a source with a different severity suppresses nothing.
+    If `only_if_critical` is true, only sources with the severity critical suppress alerts.
     """
 
     why: str

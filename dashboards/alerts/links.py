@@ -3,7 +3,7 @@
 1. `page_url` is the link to the page of the group or of the cluster. If the setting `page_url` is empty, the link
    starts with the address of the monitor that Prometheus scrapes.
 2. `incident_url` is the link to the incident of the group, or to the incidents of the cluster. `incident_url` starts
-   with the same address as `page_url`. The link contains only the group, because the monitor finds the incident
+   with the same address as `page_url`. `incident_url` contains only the group, and the monitor finds the incident
    (DESIGN.md). Alerts about the monitor itself have no `incident_url`.
 3. `dashboard_url` is the link to the dashboard in Grafana. If the setting `grafana_url` is empty, the alert has no
    `dashboard_url`.

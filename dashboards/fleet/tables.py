@@ -117,7 +117,7 @@ def conditions() -> AnyPanel:
 
 
 def coordinators() -> AnyPanel:
-    """Return the table with the number of groups with trouble for each coordinator."""
+    """Return the table of coordinators with their number of groups with trouble."""
     spec = PanelSpec(
         "Groups with trouble, by coordinator",
         "A group has trouble if its lag is above its limit, if it makes no progress, or if it has an active condition. "

@@ -41,7 +41,7 @@ _SPREAD_COLORS = {
 
 
 def assignment() -> list[AnyPanel]:
-    """Return the panels of the assignment: owners, comparison of strategies, topic skew, records without an owner."""
+    """Return the panels of the assignment, for example its owners and its topic skew."""
     return [_owners(), _strategies(), _what_if(), _topic_skew(), _unowned_records()]
 
 

@@ -1,4 +1,4 @@
-"""Define the detailed lag panels of one group: lag by topic and partition, lost records, and expiring offsets."""
+"""Define the detailed lag panels of one group, with lost records and expiring offsets."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _IN_TOPIC = 'topic=~"$topic"'
 
 
 def lag() -> list[AnyPanel]:
-    """Return the panels: lag of topics and partitions, then lost records, expiring offsets and unknown lag."""
+    """Return the panels of lag, lost records and expiring offsets."""
     return [
         *(_topics(), _partitions()),
         _cause(),

@@ -1,4 +1,4 @@
-"""Define the detailed rebalance panels of one group: states, conditions, moved partitions and commit gaps."""
+"""Define the detailed rebalance panels of one group, for example states and moved partitions."""
 
 from __future__ import annotations
 

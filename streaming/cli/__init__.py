@@ -1,4 +1,4 @@
-"""The command line. Each command has its own module. The command line imports only the module of the called command."""
+"""The command line. Each command has a separate module, and only the module of the called command is imported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``rebalance-monitor decode`` prints records of ``__consumer_offsets`` as JSON in the format of Kafka's own tools."""
+"""``rebalance-monitor decode`` prints records of ``__consumer_offsets`` as JSON in the format of Kafka's tools."""
 
 from __future__ import annotations
 

@@ -193,8 +193,7 @@ def _read_conditions(settings: Settings, tables: str | None, *, is_other_cluster
 class _Filter:
     """A filter that selects groups by the states and types in the options --state and --type.
 
-    If an option is not set, its collection is empty, and every group matches. If an option is set, a group with an
-    unknown value does not match.
+    If an option is not set, every group matches. If an option is set, a group with an unknown value does not match.
     """
 
     states: Collection[str]

@@ -42,7 +42,7 @@ def start_logging(level: str) -> None:
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:
-    """Return False for a log record of py4j. py4j logs each failure on the root logger, with a long traceback.
+    """Return False for a log record of py4j, which logs each failure with a long traceback.
 
     Log records of py4j are not needed, because py4j also raises each failure as an exception.
     """

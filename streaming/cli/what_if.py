@@ -1,6 +1,6 @@
 """`rebalance-monitor what-if` computes the assignment of each strategy for a real group, unchanged or changed.
 
-With `--offers`, it shows the strategy that the group chooses at each step of a rolling change of strategies.
+With `--offers`, the command shows the strategy of the group at each step of a rolling change.
 """
 
 from __future__ import annotations

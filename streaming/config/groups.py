@@ -73,7 +73,7 @@ class GroupEntry(Section):
 
 
 class LimitSource(NamedTuple):
-    """The value of one limit, and the index of the entry with this value. `entry` is None for a default value."""
+    """The value of one limit, and the index of the entry with the value. `entry` is None for a default value."""
 
     name: str
     value: Any
@@ -94,8 +94,8 @@ class LimitsByGroup:
     def of_each(self, group_ids: Collection[str]) -> Mapping[str, GroupLimits]:
         """Return the limits of each group.
 
-        One call for many groups is much faster than one call for each group. The result can contain more groups than
-        `group_ids`, because it is the whole cache.
+        One call for many groups is much faster than one call for each group. The result is the whole cache, which can
+        contain more groups than `group_ids`.
         """
         cached = self._cached
         if missing := [group_id for group_id in group_ids if group_id not in cached]:

@@ -189,9 +189,8 @@ def create_redactor(settings: Settings) -> Redactor:
 def _unknown_variables() -> list[str]:
     """Return one error line for each environment variable whose name contains an unknown section.
 
-    pydantic ignores such variables. A variable without the delimiter `__` is not an error, because Kubernetes sets
-    variables with the same prefix, for example REBALANCE_MONITOR_SERVICE_HOST. The entries [[groups]] have no names, so
-    a single variable contains all entries.
+    pydantic ignores such variables. A variable without `__` is not an error, because Kubernetes sets variables such as
+    REBALANCE_MONITOR_SERVICE_HOST. The entries [[groups]] have no names, so a single variable contains all entries.
     """
     entries_variable = f"{ENVIRONMENT_PREFIX}GROUPS"
     sections = ", ".join(name for name in Settings.model_fields if name != "groups")

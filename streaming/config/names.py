@@ -1,9 +1,10 @@
 """Filter names of groups and topics with two regular expressions: `allow` and `deny`.
 
 1. A name passes if `allow` matches the complete name and `deny` does not match the complete name.
-2. Expressions use the RE2 syntax (https://github.com/google/re2/wiki/Syntax). pyarrow contains RE2. A client can choose
-   any name for its group, so matching must be fast for every name. RE2 needs time proportional to the length of the
-   name. Python's `re` needs exponential time for some names. RE2 supports no look-arounds and no back references.
+2. Expressions use the RE2 syntax (https://github.com/google/re2/wiki/Syntax), because pyarrow contains RE2. A client
+   can choose any name for its group, so matching must be fast for every name. RE2 needs time proportional to the length
+   of the name. Python's `re` needs exponential time for some names. RE2 supports no look-arounds and no back
+   references.
 3. A dot also matches a line break. So `.*` matches every name.
 4. A character that UTF-8 cannot encode (a lone surrogate) is replaced by `?` before matching. `/metrics` contains `?`
    for a lone surrogate, too.

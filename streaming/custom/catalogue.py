@@ -1,4 +1,4 @@
-"""Collect all strategies: Kafka's own, strategies of installed packages, and strategies that the settings reference."""
+"""Collect all strategies: of Kafka, of installed packages, and of references in the settings."""
 
 from __future__ import annotations
 

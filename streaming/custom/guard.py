@@ -68,7 +68,7 @@ class GuardedAssignor:
     """
 
     def __init__(self, reference: str, limit_seconds: float = LIMIT_SECONDS, name: str = "") -> None:
-        """If `name` is empty, the strategy itself is asked for its name."""
+        """If `name` is empty, the strategy returns its name."""
         self.reference = reference
         self.limit_seconds = limit_seconds
         self._name = name

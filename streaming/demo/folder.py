@@ -1,10 +1,10 @@
 """Manages the folder of a demo. A demo clears and locks the folder at its start, and keeps the files at its end.
 
-kafka-rebalance-monitor-demo    marks a folder of the demo; locked while a demo runs
-monitor.toml                    settings of the monitor
-logs/                           logs of the monitor and the clients
-broker/                         log and topics of Kafka
-tables/, checkpoint/            output of the monitor
+- `kafka-rebalance-monitor-demo` marks a folder of the demo, and is locked while a demo runs.
+- `monitor.toml`: settings of the monitor.
+- `logs/`: logs of the monitor and the clients.
+- `broker/`: log and topics of Kafka.
+- `tables/` and `checkpoint/`: output of the monitor.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Shows the state of the demo: live on a terminal, otherwise as a table every 15 seconds."""
+"""Shows the state of the demo: live on a terminal, or as a table every 15 seconds."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class FromPrometheus(Struct, Generic[T], frozen=True):
-    """The envelope of each response of Prometheus."""
+    """The outer object of each response of Prometheus."""
 
     data: T
 

@@ -4,7 +4,7 @@
 2. The right to read `__consumer_offsets` is not needed with `source.kind = "admin-api"`.
 3. A missing optional right is a note. The monitor can run without an optional right, but then some values are unknown.
 
-`docs/SECURITY.md` contains a table of the same rights. A test compares the table with this list.
+`docs/SECURITY.md` contains a table of the same rights. A test compares the table with this module.
 """
 
 from __future__ import annotations

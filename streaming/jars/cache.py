@@ -1,11 +1,11 @@
 """Store jars on this machine. Each set of jars is downloaded or copied once per user.
 
-    <cache>/jars/spark-3f2a…/    the jars of one set; the name contains a hash of its content
-    <cache>/jars/spark.lock      locked by the process that fills the folder
-    <cache>/jars/spark.partial/  an incomplete set; renamed when it is complete and verified
+- `<cache>/jars/spark-3f2a…/` contains the jars of one set. Its name contains a hash of the jars.
+- `<cache>/jars/spark.lock` is locked by the process that fills the folder.
+- `<cache>/jars/spark.partial/` is an incomplete set, which is renamed after its verification.
 
-Each use of a set compares its jars with the hashes in jars.lock. <cache> is $REBALANCE_MONITOR_CACHE_DIR if this
-variable is set. By default, <cache> is the folder kafka-rebalance-monitor in $XDG_CACHE_HOME or in ~/.cache.
+Each use of a set compares its jars with the hashes in jars.lock. `<cache>` is the folder in the environment variable
+REBALANCE_MONITOR_CACHE_DIR. By default, `<cache>` is kafka-rebalance-monitor in $XDG_CACHE_HOME or in ~/.cache.
 """
 
 from __future__ import annotations

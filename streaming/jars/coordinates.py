@@ -1,6 +1,6 @@
 """Define the versions of the jars of Spark, Delta and Kafka. No other file defines these versions.
 
-`jars.lock` in this folder lists these jars and all their dependencies, with hashes. After a change in `coordinates.py`,
+`jars.lock` in this folder lists the jars and all their dependencies, with hashes. After a change in `coordinates.py`,
 run `python -m streaming.jars.lock`. The command sends requests to the Maven repository and rewrites `jars.lock`. The
 versions of the Python packages pyspark and delta-spark are in pyproject.toml and must match the versions in this file.
 """

@@ -1,4 +1,4 @@
-"""Download jars with Ivy. pyspark contains Ivy, so Maven is not required.
+"""Download jars with Ivy, which pyspark contains, so that Maven is not required.
 
 Ivy uses a home folder that only this project uses. So a damaged `~/.m2` or `~/.ivy2` of the user has no effect.
 """

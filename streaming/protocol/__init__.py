@@ -1,8 +1,8 @@
-"""Decodes the bytes of ``__consumer_offsets`` into records, exactly as Kafka's own classes do.
+"""Decodes the bytes of ``__consumer_offsets`` into records, exactly as Kafka's classes do.
 
 ``decode`` decodes records of all types. ``classic`` and ``modern`` provide typed views of the records of groups. The
 functions convert bytes to values and have no side effects. The functions raise UndecodableRecord for bytes that Kafka's
-own reader refuses. See DESIGN.md in this folder.
+reader refuses. See DESIGN.md in this folder.
 """
 
 from streaming.protocol.errors import UndecodableRecord

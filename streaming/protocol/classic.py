@@ -48,13 +48,10 @@ Read = TypeVar("Read")
 class Subscription:
     """The subscription that a member sent when it joined the group (``ConsumerPartitionAssignor.Subscription``).
 
-    Attributes:
-        version: the version number in the bytes. Versions above 3 were read as version 3.
-        owned: the (topic, partition) pairs that the member claims to own. Version 0 contains no pairs.
-        generation_id: the generation of this claim. An unknown generation is -1, also in versions 0 and 1.
-        rack_id: the rack of the member. An unknown rack is None, also in versions 0 to 2.
-        ends_before_owned: True if the version has ``ownedPartitions`` but the bytes end before this field.
-
+    ``version`` is the version number in the bytes. Versions above 3 were read as version 3. ``owned`` contains the
+    (topic, partition) pairs that the member claims to own. ``generation_id`` is the generation of this claim. An
+    unknown generation is -1, also in versions 0 and 1. ``rack_id`` is None if the rack is unknown.
+    ``ends_before_owned`` is True if the version has ``ownedPartitions`` but the bytes end before this field.
     """
 
     version: int
@@ -90,15 +87,10 @@ Some leaders (sarama, KafkaJS and kafka-go) omit members whose assignment is emp
 class ClassicMember:
     """A member of a classic group.
 
-    Attributes:
-        rebalance_timeout_ms: the rebalance timeout in the record. If the record has no rebalance timeout (-1, or a
-            version below 1), the value is the session timeout, as in the coordinator's replay. DescribeGroups returns
-            no rebalance timeout (None).
-        session_timeout_ms: the session timeout. DescribeGroups returns no session timeout (None).
-        subscription, assignment: None means that the bytes could not be decoded, or that the group's protocol type is
-            not ``consumer``. Empty subscription bytes also mean None, because no client writes an empty subscription.
-            Empty assignment bytes mean NOTHING_ASSIGNED.
-
+    If a record has no rebalance timeout, ``rebalance_timeout_ms`` is the session timeout, as in the coordinator's
+    replay. Both timeouts are None if the source is DescribeGroups. ``subscription`` and ``assignment`` are None if
+    their bytes could not be decoded, or if the protocol type is not ``consumer``. Empty subscription bytes also mean
+    None, because no client writes an empty subscription. Empty assignment bytes mean NOTHING_ASSIGNED.
     """
 
     member_id: str
@@ -115,12 +107,9 @@ class ClassicMember:
 class GroupMetadata:
     """A classic group, from one record or from its coordinator's description.
 
-    Attributes:
-        generation_id, value_version: a coordinator's description does not contain these values (None).
-        protocol: name of the chosen assignor. An empty group has no assignor (None).
-        current_state_timestamp_ms: time when the group entered its current state. An unknown time is None (-1 in the
-            record, or a version below 2).
-
+    In a coordinator's description, ``generation_id`` and ``value_version`` are None. ``protocol`` is the name of the
+    chosen assignor, or None if the group is empty. ``current_state_timestamp_ms`` is the time when the group entered
+    its current state, or None if this time is unknown.
     """
 
     group_id: str

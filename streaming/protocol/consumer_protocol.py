@@ -140,8 +140,8 @@ def sticky_user_data(user_data: bytes | None) -> tuple[tuple[tuple[str, int], ..
 def kafka_python_sticky_user_data(user_data: bytes | None) -> tuple[tuple[tuple[str, int], ...], int | None] | None:
     """Return the claim in ``sticky`` user data of kafka-python 3, or None if the bytes have a different format.
 
-    kafka-python writes an int16 version before the data of StickyAssignor. Java leaders cannot read this format, so
-    they ignore the claim. kafka-python leaders read only this format. A claim with partitions is never valid in both
+    kafka-python writes an int16 version before the data of StickyAssignor. Java leaders cannot read this format and
+    ignore the claim, but kafka-python leaders read only this format. A claim with partitions is never valid in both
     formats. Java would read the version of kafka-python as a part of an array length above 65,535.
 
     >>> kafka_python_sticky_user_data(bytes.fromhex("0001 00000001 0001 74 00000001 00000003 00000007"))

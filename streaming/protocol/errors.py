@@ -27,19 +27,16 @@ UNKNOWN_EMBEDDED_VERSION: Final = "unknown_embedded_version"
 
 
 class UndecodableRecord(ValueError):  # noqa: N818 - the name is about the record, as in the quarantine table
-    """Raised for bytes that Kafka's own reader refuses.
+    """Error: Kafka's reader refuses the bytes.
 
-    Attributes:
-        reason: one of the constants of this module. The constants must not change, because they are label values of a
-            counter.
-        field: path of the field that could not be read, for example ``value.members[3].clientId``. An error outside
-            the fields has no path (None).
+    ``reason`` is one of the constants of this module. The constants must not change, because they are label values of a
+    counter. ``field`` is the path of the unreadable field, for example ``value.members[3].clientId``. If the error is
+    not in a field, ``field`` is None.
 
     >>> raise UndecodableRecord("truncated", "value.offset")
     Traceback (most recent call last):
     ...
     streaming.protocol.errors.UndecodableRecord: truncated at value.offset
-
     """
 
     def __init__(self, reason: str, field: str | None = None) -> None:

@@ -43,13 +43,10 @@ class ClassicProtocols:
 class ModernMember:
     """The metadata of a member.
 
-    Attributes:
-        subscribed_topics: the topic names in the subscription. A subscription with a regular expression has no topic
-            names. The topics of streams members are in the topology.
-        rebalance_timeout_ms: None in share groups.
-        server_assignor: the assignor that the member requests, or None if the coordinator chooses the assignor.
-        classic: set only if the member uses the classic protocol in a KIP-848 group.
-
+    ``subscribed_topics`` contains the topic names in the subscription. A subscription with a regular expression has no
+    topic names. The topics of streams members are in the topology. ``rebalance_timeout_ms`` is None in share groups.
+    ``server_assignor`` is the assignor that the member requests, or None if the coordinator chooses the assignor.
+    ``classic`` is set only if the member uses the classic protocol in a KIP-848 group.
     """
 
     group_instance_id: str | None
@@ -67,16 +64,13 @@ class ModernMember:
 class MemberAssignment:
     """The current assignment of a member, and its progress towards the target assignment.
 
-    Attributes:
-        previous_member_epoch: None in a coordinator's description.
-        state: ``Stable``, ``UnrevokedPartitions``, ``UnreleasedPartitions`` or ``Unknown``. Unrevoked: the member must
-            first revoke partitions. Unreleased: the member waits for partitions that other members must release.
-            Unknown: Kafka 4.2 does not define the state number. For streams members, two states have the names
-            ``UnrevokedTasks`` and ``UnreleasedTasks``.
-        assigned: the partitions that the member may consume. Streams members have tasks instead of partitions.
-        pending_revocation: the partitions that the member must still revoke. A coordinator's description does not
-            contain these partitions (None).
-
+    ``state`` is ``Stable``, ``UnrevokedPartitions``, ``UnreleasedPartitions`` or ``Unknown``. A member with unrevoked
+    partitions must first revoke partitions. A member with unreleased partitions waits for partitions that other members
+    must release. ``Unknown`` means that Kafka 4.2 does not define the state number. For streams members, two states
+    have the names ``UnrevokedTasks`` and ``UnreleasedTasks``. ``assigned`` contains the partitions that the member may
+    consume. Streams members have tasks instead of partitions. ``pending_revocation`` contains the partitions that the
+    member must still revoke. In a coordinator's description, ``previous_member_epoch`` and ``pending_revocation`` are
+    None.
     """
 
     member_epoch: int

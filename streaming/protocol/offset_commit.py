@@ -4,8 +4,9 @@ Key (record types 0 and 1): int16 type, int16 length and bytes of the group, int
 partition. All numbers are big endian. No field is nullable. Two keys have the same (group, topic, partition) if their
 bytes after the type are equal.
 
-Value: int16 version, int64 committed offset, and since version 3 an int32 leader epoch. These fields have fixed
-positions. A metadata string follows, so the positions of all later fields depend on its length.
+Value: int16 version, int64 committed offset, and since version 3 an int32 leader epoch. The fields of the value up to
+the leader epoch have fixed positions. A metadata string follows, so the positions of all later fields depend on its
+length.
 """
 
 from __future__ import annotations

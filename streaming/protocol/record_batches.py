@@ -36,13 +36,10 @@ class AbortedTransaction:
 class Tail:
     """The result of a search for the next record.
 
-    Attributes:
-        next_offset: the search found no record between its start and this offset.
-        is_record: True if the search found a record that every consumer reads.
-        read_to: the offset of the found record, or the offset at which the search ended. Records from `next_offset` to
-            `read_to` belong to aborted transactions, so consumers with read_committed skip these records.
-        is_transactional: True if the search found a transaction marker or a record of a transaction.
-
+    The search found no record before `next_offset`. `is_record` is True if the search found a record that every
+    consumer reads. `read_to` is the offset of the found record, or the offset at which the search ended. Records from
+    `next_offset` to `read_to` belong to aborted transactions, so consumers with read_committed skip these records.
+    `is_transactional` is True if the search found a transaction marker or a record of a transaction.
     """
 
     next_offset: int

@@ -57,16 +57,10 @@ class RecordType(IntEnum):
 class DecodedRecord:
     """A record with the fields of Kafka's JSON converters. Byte fields are ``bytes``.
 
-    Topic ids have the text form that Kafka prints.
-
-    Attributes:
-        name: Kafka's record name without the suffix Key or Value, for example ``GroupMetadata``.
-        key_type: the record type, one of RecordType.
-        value_version: the version of the value. None for a tombstone.
-        key: the fields of the key by their camelCase names.
-        value: the fields of the value, or None for a tombstone. Fields that the version does not have are absent.
-            Tagged fields with their default value are also absent.
-
+    Topic ids have the text form that Kafka prints. ``name`` is Kafka's record name without the suffix Key or Value, for
+    example ``GroupMetadata``. ``key_type`` is the record type. ``value_version`` and ``value`` are None for a
+    tombstone. ``key`` and ``value`` map the camelCase names of fields to values. Fields that the version does not have
+    are absent. Tagged fields with their default value are also absent.
     """
 
     name: str
@@ -87,8 +81,8 @@ _READERS: Final = {layout.key_type: _compiled(layout) for layout in RECORD_LAYOU
 def decode(key: bytes | None, value: bytes | None) -> DecodedRecord:
     """Decode one record.
 
-    If ``value`` is None, the record is a tombstone. If ``value`` has zero bytes, the record cannot be decoded.
-    Raises UndecodableRecord if Kafka's own reader refuses the bytes. The function raises no other exception.
+    If ``value`` is None, the record is a tombstone. If ``value`` has zero bytes, the record cannot be decoded. Raises
+    UndecodableRecord if Kafka's reader refuses the bytes. The function raises no other exception.
 
     >>> record = decode(bytes.fromhex("0003 0001 67"), bytes.fromhex("0000 00000005 00"))
     >>> record.name, record.key, record.value

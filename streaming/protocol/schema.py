@@ -26,12 +26,10 @@ class ArrayOf:
 class Field:
     """One field of a struct.
 
-    Attributes:
-        since, until: the first version and the last version that have the field.
-        tag: the tag of a tagged field, otherwise None.
-        default: the value of a tagged field if the tag is absent. Kafka's JSON omits tagged fields with their default
-            value. The default of a tagged struct is a struct in which all fields are zero, empty or null.
-
+    ``since`` and ``until`` are the first version and the last version that have the field. ``tag`` is the tag of a
+    tagged field, otherwise None. ``default`` is the value of a tagged field if the tag is absent. Kafka's JSON omits
+    tagged fields with their default value. The default of a tagged struct is a struct in which all fields are zero,
+    empty or null.
     """
 
     name: str

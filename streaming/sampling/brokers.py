@@ -173,8 +173,8 @@ class Brokers:
     ) -> Offsets:
         """Request the offsets of all partitions that have a leader.
 
-        Partitions without a leader are omitted, because kafka-python then raises an error for the whole request. If the
-        request fails, send one request per topic. So an error of one partition affects only one topic.
+        Partitions without a leader are omitted, because they cause an error for the whole request. If the request
+        fails, send one request per topic. So an error of one partition affects only one topic.
         """
         asked = {at: spec for at in partitions if at.partition in self._leaders.get(at.topic, ())}
         try:

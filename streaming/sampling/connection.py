@@ -99,7 +99,7 @@ def _bytes_before_end(receive: Callable[[], Received]) -> Received:
 class Connection:
     """A KafkaAdminClient that can send any Kafka request. The caller selects the broker for each request.
 
-    Several threads can use this object, because the client has its own thread for reads and writes.
+    Several threads can use this object, because the client reads and writes in a separate thread.
     """
 
     def __init__(self, kafka: KafkaSettings, request_timeout_seconds: float) -> None:

@@ -1,7 +1,6 @@
 """Describe groups of every type. Each group type has a different request.
 
-These responses are converted to `DescribedGroup`: `DescribeGroupsResponse`, `ConsumerGroupDescribeResponse` (KIP-848),
-`ShareGroupDescribeResponse` (KIP-932) and `StreamsGroupDescribeResponse` (KIP-1071).
+The responses of the classic protocol, KIP-848, KIP-932 and KIP-1071 are converted to `DescribedGroup`.
 """
 
 from __future__ import annotations

@@ -46,8 +46,7 @@ GROUP_TYPE_NOT_KNOWN = Unanswered("group_type_not_known")
 class Groups:
     """Requests about groups.
 
-    Only one thread at a time may use this object, because `list_groups` replaces the coordinators that the other
-    methods use.
+    Only one thread at a time may use this object, because `list_groups` changes the known coordinators.
     """
 
     def __init__(self, connection: Connection, now_ms: Callable[[], int]) -> None:

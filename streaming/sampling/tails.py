@@ -3,9 +3,9 @@
 Each request is for one partition only. A broker always returns the first batch of the first partition, even if this
 batch exceeds the size limit. For all other partitions of a request, the broker omits batches that exceed the limit
 (KIP-74). So an empty response means that no batch exists between the requested offset and the last stable offset.
-Batches in tiered storage (KIP-405) are an exception. If the broker does not read such a batch in time, the response is
-also empty. The newest segment of a log is always on the broker's disk. So an empty response is used only near the end
-of the log: at most EMPTY_WITHIN offsets before the last stable offset.
+Batches in tiered storage (KIP-405) are an exception. If the broker does not read a batch in tiered storage in time, the
+response is also empty. The newest segment of a log is always on the broker's disk. So an empty response is used only
+within EMPTY_WITHIN offsets before the last stable offset.
 
 Only the batch headers are read. With read_committed, the response lists the aborted transactions. The requests need the
 right READ on the topic. Without READ, the next record of a group stays unknown.

@@ -2,8 +2,8 @@
 
 1. In a Java stack trace, the cause is the last `Caused by:`.
 2. In a Python traceback inside a Java stack trace, the cause is the first line after `Traceback` that is not indented.
-   This line contains the name of the exception.
-3. In a text of Py4J, the cause is the second line, because the first line contains only the name of a call.
+   The line contains the name of the exception.
+3. In a text of Py4J, the cause is the second line.
 4. In a text of delta-rs, the cause is the last line that starts with an arrow.
 5. In other texts, the cause is the first line. Java package names and Spark error codes are removed from the cause.
 """

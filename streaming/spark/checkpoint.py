@@ -222,9 +222,9 @@ class CheckpointLock:
     """The lock of a checkpoint.
 
     The lock refuses a second monitor on this machine. The error contains the process id of the first monitor. When the
-    process with the lock ends, the lock is released. The Spark JVM of this process can end a little later. So the next
-    process waits until this JVM has ended. The lock of a checkpoint on remote storage protects only against other
-    monitors on the same machine.
+    process with the lock ends, the lock is released. The next process also waits until the Spark JVM of the previous
+    process has ended. The lock of a checkpoint on remote storage protects only against other monitors on the same
+    machine.
     """
 
     def __init__(self, checkpoint: str) -> None:

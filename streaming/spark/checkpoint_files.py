@@ -17,7 +17,7 @@ if the monitor is killed. Temporary files, missing checksum files and a batch wi
 
 The monitor removes some damaged files and logs a warning, because a start does not need these files:
 
-7. A checksum file without its data file. While such a checksum file exists, Spark cannot write the data file again.
+7. A checksum file without its data file. While the checksum file exists, Spark cannot write the data file again.
 8. A file in `feedback/` that cannot be read. The driver notices the missing facts and sends the facts again.
 
 A checkpoint stays valid if a file that only earlier batches needed is missing or damaged.

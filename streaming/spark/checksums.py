@@ -1,10 +1,9 @@
 """Check Hadoop's checksum files: `.NAME.crc` next to each file that Spark or this monitor wrote to a local disk.
 
-A checksum file contains `crc`, a zero byte, the number of bytes per block, and a CRC-32 for each block of the data
-file. A file without a checksum file is valid. A checksum file can be missing if the monitor was killed between the
-renames of the file and of its checksum file. A checksum file can also be missing if a user copied the folder. Hadoop
-and this module ignore a checksum file with an incomplete header. If the header is complete but a checksum is
-incomplete, the file is damaged.
+A checksum file contains `crc`, a zero byte, the block size in bytes, and a CRC-32 for each block. A file without a
+checksum file is valid. A checksum file can be missing if the monitor was killed between two renames. A checksum file
+can also be missing if a user copied the folder. Hadoop and this module ignore a checksum file with an incomplete
+header. If the header is complete but a checksum is incomplete, the file is damaged.
 """
 
 from __future__ import annotations

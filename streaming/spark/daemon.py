@@ -1,12 +1,11 @@
 """The process from which Spark forks its Python workers (`spark.python.daemon.module`).
 
-Spark starts this module once and forks every worker from it. So each worker already contains the modules that this
-module imports, and all workers share the memory of these modules. Without this module, each worker of the first batch
-would import pandas, pyarrow and the steps again.
+Spark starts this module once and forks every worker from it. So all workers share the memory of the modules that this
+module imports. Without this module, each worker of the first batch would import pandas, pyarrow and the steps again.
 
 If `SPARK_HOME` is set, Spark adds PySpark and Py4J to Python's path a second time, as archives. At each task, Python
 reads the list of files of every archive again. These reads take 40 ms, which doubles the time of many tasks. So this
-module prevents these reads.
+module prevents the reads.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ import streaming.spark.steps  # noqa: F401 - imported for the workers
 def keep_directories_of_archives() -> None:
     """Make `importlib.invalidate_caches` ignore archives, because archives do not change while a worker runs.
 
-    It is not sufficient to remove the archives from the path, because imports of PySpark add the archives again.
+    Removing the archives from the path is not sufficient, because imports of PySpark add the archives again.
     """
 
     def keep_cache(self: zipimporter) -> None:

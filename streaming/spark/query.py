@@ -25,7 +25,7 @@ BatchFunction = Callable[[DataFrame, int], None]
 
 
 def combine_records(records: DataFrame, combine_tasks: int, own_partitions: OwnPartitions) -> DataFrame:
-    """Combine records into state rows, in a few large tasks. 50 small tasks would need three times the CPU time."""
+    """Combine records into state rows, in a few large tasks. Many small tasks would need three times the CPU time."""
     return records.coalesce(combine_tasks).mapInArrow(CombineFunction(own_partitions), STATE_ROWS)
 
 
@@ -59,7 +59,7 @@ def stop_query(query: StreamingQuery) -> None:
     """If possible, stop the query between two batches. If a running batch is stopped, the batch must run again.
 
     Wait at most `BATCH_GRACE_SECONDS` for the end of the batch. If a broker does not answer, Spark's Kafka source waits
-    several minutes for offsets. This wait cannot be interrupted, so `query.stop` returns after
+    several minutes for offsets. The wait for offsets cannot be interrupted, so `query.stop` returns after
     `spark.sql.streaming.stopTimeout`. The thread of the source continues until Spark ends, but does not start a new
     batch.
     """

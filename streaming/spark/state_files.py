@@ -1,8 +1,8 @@
 """Check the files of Spark's RocksDB state store for one state partition: its snapshots, and the changes of each batch.
 
-`V.zip` is a snapshot of the state after V batches. `V.zip` contains a list of RocksDB's own files, which are in the
-same folder. `V.changelog` contains the changes of batch V, in the LZ4 block format of lz4-java. Each block starts with
-magic bytes, a token, two lengths and a checksum. The last block of the file is empty.
+`V.zip` is a snapshot of the state after V batches. `V.zip` contains a list of RocksDB files, which are in the same
+folder. `V.changelog` contains the changes of batch V, in the LZ4 block format of lz4-java. Each block starts with magic
+bytes, a token, two lengths and a checksum. The last block of the file is empty.
 """
 
 from __future__ import annotations

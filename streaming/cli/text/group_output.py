@@ -157,7 +157,7 @@ def _conditions_text(rows: Iterable[Row]) -> str:
 
 
 def _fairness_text(group_id: str, described: DescribedGroup) -> str | None:
-    """Return the cell "fairness": empty for a group without assigned partitions, None if the fairness is unknown."""
+    """Return the cell "fairness" (None if unknown). The cell of a group without assigned partitions is empty."""
     if described.state not in _STATES_WITH_PARTITIONS or described.protocol_type != CONSUMER_PROTOCOL_TYPE:
         return ""
     if described.protocol == KAFKA_STREAMS_PROTOCOL:
