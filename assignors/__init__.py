@@ -74,11 +74,10 @@ AS_JAVA_LEADER: Mapping[str, PartitionAssignor] = MappingProxyType(
         "cooperative-sticky": CooperativeStickyAssignor(hash_map_order),
     }
 )
-"""The strategies by name. They compute exactly the assignments of a Java client that is the group leader.
+"""The strategies by name, which compute exactly the assignments of a Java client that is the group leader.
 
 To check a recorded assignment, compare it with the results of these strategies. Java visits members in the order of a
-``HashMap``, and ``BUILT_IN`` visits members in the order of their ids. This order decides which members keep their
-partitions if some members cannot keep all partitions that they claim. So the results can differ, but they are almost
+``HashMap``, and ``BUILT_IN`` visits members in the order of their ids. So the results can differ, but they are almost
 always equally balanced.
 """
 
@@ -101,7 +100,7 @@ AS_LEADER: Mapping[str, Mapping[str, PartitionAssignor]] = MappingProxyType(
         "sarama": _by_name(RangeAssignor(members_by_utf8)),
     }
 )
-"""Maps the name of a client library to its strategies. They compute the assignments of a leader with this library."""
+"""Maps the name of a client library to the strategies of a leader with this library."""
 
 
 class UnknownAssignorError(KeyError):

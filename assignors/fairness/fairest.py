@@ -42,8 +42,7 @@ MAX_ARCS = 300_000
 """Maximum number of arcs from topics to subscriptions in a flow network.
 
 With this number of arcs, the computation of one flow takes some seconds and 100 MB of memory. If each of 1,000 members
-subscribes to 100 topics, the network has only a third of this number of arcs. A classic group normally has fewer arcs,
-because the maximum size of its record limits the number of topic names.
+subscribes to 100 topics, the network has only a third of this number of arcs.
 """
 
 

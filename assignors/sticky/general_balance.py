@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 MAX_RETURN_PASSES = 100
 """After this number of passes, a partition returns to its first owner only if this move improves the balance.
 
-``movements`` chooses the partition that returns. This partition can belong to a third member that has few partitions.
-In Java, two such moves can cancel each other again and again, without an end. If every move improves the balance, the
-algorithm always ends. If Java's algorithm ends, it needs only a few passes.
+The partition that returns can belong to a member with few partitions. In Java, two such moves can cancel each other
+without an end. The algorithm always ends if every move improves the balance. If Java's algorithm ends, it needs only a
+few passes.
 """
 
 

@@ -43,7 +43,7 @@ from streaming.spark.folder import DamagedFile, Folder, LocalFolder, local_folde
 CHECKPOINT_VERSION = 2
 """The version of the layout, and of the files without a separate version: facts, positions, counts and the id.
 
-The states in `query/` and in `origin/seeds`, and the samples, have their own versions.
+The states in `query/` and in `origin/seeds`, and the samples, have separate versions.
 """
 
 _LEFTOVER_JVM_SECONDS = 20.0

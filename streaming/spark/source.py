@@ -23,9 +23,8 @@ STATE_ROWS = StructType(
 )
 """The schema of state rows. All columns are nullable in the schema, but their values are never null.
 
-The columns of a file source are always nullable. If only one of the two sources has new rows, the nullability of the
-columns in the batch comes from this source. The state store does not accept a key if its nullability changed since the
-last start.
+The columns of a file source are always nullable. The state store does not accept a key if its nullability changed since
+the last start.
 """
 
 

@@ -72,7 +72,7 @@ _JAVA_OPTIONS_OF_SPARK = (
 """The options that Spark's launcher adds (`JavaModuleOptions`).
 
 The option `--add-modules=jdk.incubator.vector` is left out. Only Spark's machine learning uses this module. The option
-prints a warning, and it prevents the use of the JDK's own class archive for modules.
+prints a warning, and prevents the use of the JDK's class archive for modules.
 """
 
 
