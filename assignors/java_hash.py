@@ -30,9 +30,7 @@ def java_string_hash(text: str) -> int:
 
 
 def hash_map_order(keys: Iterable[str]) -> list[str]:
-    """Return ``keys`` in the iteration order of a ``java.util.HashMap`` with these keys.
-
-    The keys are inserted in the order of ``keys``.
+    """Return ``keys`` in the iteration order of a ``java.util.HashMap`` into which ``keys`` were inserted in order.
 
     >>> hash_map_order(["range", "cooperative-sticky", "sticky"])
     ['sticky', 'range', 'cooperative-sticky']

@@ -1,6 +1,6 @@
 """`python -m dashboards` writes dashboards/grafana/*.json and all files of the alerts (`alerts/files.py`).
 
-Tests compare these files with the generator's output.
+Tests compare the files with the generator's output.
 """
 
 from __future__ import annotations

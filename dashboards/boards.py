@@ -118,7 +118,7 @@ def _query_variable(name: str, label: str, query: str) -> build.QueryVariable:
 class Event(dashboard.AnnotationQuery):
     """A vertical line at each time at which a Prometheus query has a value.
 
-    The class exists because the SDK's class for annotations has no fields for titles.
+    The SDK's class for annotations has no fields for titles.
     """
 
     def __init__(self, name: str, expression: str, title: str, color: str) -> None:

@@ -26,9 +26,9 @@ class ChildProcess:
     """A child process. When this process ends, the kernel kills the child, even after `kill -9` of this process.
 
     The standard output and standard error of the child are appended to the file `output`. Ctrl-C does not stop the
-    child, because the child has a separate session. This process chooses the order in which it stops its children. By
-    default, the child gets the environment variables of this process. The child does not inherit the monitor's
-    settings, because a setting can contain a secret.
+    child, because the child has a separate session. This process can stop its children in any order. By default, the
+    child gets the environment variables of this process. The child does not inherit the monitor's settings, because a
+    setting can contain a secret.
     """
 
     def __init__(self, command: Sequence[str], output: Path, environment: Mapping[str, str] | None = None) -> None:

@@ -3,7 +3,7 @@
 1. The folder is removed when its `with` block ends. If the owner process is killed, the next process that creates a
    folder with the same prefix removes the old folder.
 2. The owner locks a file in the folder. A child process that inherits the file descriptor `lock` shares the lock. So
-   the folder remains until the owner and these child processes have ended.
+   the folder remains until all processes with the lock have ended.
 3. Every user can create a file or folder with the same prefix in TMPDIR. So this module opens only folders that no
    other user can access. The lock must be a regular file, because opening a FIFO can block.
 4. A folder without a lock file is not removed, because a different process may still be creating the folder.

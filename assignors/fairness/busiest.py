@@ -2,7 +2,7 @@
 
 1. The produce rate of a member is the sum of the produce rates of its partitions.
 2. The result is None if the produce rate of an assigned partition is unknown.
-3. The result does not depend on the order of members or partitions (``fsum``).
+3. The order of members and partitions does not change the result (``fsum``).
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def count_moves(owners: Mapping[TopicPartition, str], group: GroupSpec, assignme
     owners, omit it from ``owners``.
 
     In the first example, the new member B gets two of four partitions. Both moves were necessary. In the second
-    example, B gets three partitions. Two of these three moves were needless, because a single move also leads to the
+    example, B gets three partitions. Two of the three moves of B were needless, because a single move also leads to the
     sizes 3 and 1.
 
     >>> from assignors.model import GroupAssignment, GroupSpec, MemberSubscription as Member

@@ -3,8 +3,6 @@
 The common rule for all strategies: each partition of a subscribed, existing topic belongs to exactly one of the topic's
 subscribers. Each strategy must also keep its promise about balance. A cooperative strategy must not assign a partition
 to a new owner before the old owner has revoked it.
-
-Needless moves are not violations: ``count_moves`` in ``fewest_moves.py`` counts them.
 """
 
 from __future__ import annotations

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 class Quotas:
     """The partitions assigned so far, the members below and at the quota, and the remaining surplus.
 
-    ``transferring`` maps each partition that changes its owner to its new owner. A cooperative strategy assigns these
-    partitions only after the old owner has revoked them. A contested partition is always in ``transferring``, because
-    two members may still consume the partition.
+    ``transferring`` maps each partition that changes its owner to its new owner. A cooperative strategy assigns a
+    partition in ``transferring`` only after the old owner has revoked the partition. A contested partition is always in
+    ``transferring``, because two members may still consume the partition.
     """
 
     def __init__(self, members: int, total_partitions: int, contested: Collection[TopicPartition]) -> None:
@@ -29,7 +29,7 @@ class Quotas:
         self._revoked: dict[TopicPartition, int] = {}
 
     def revoke(self, partitions: Iterable[TopicPartition], owner: int) -> None:
-        """Record that ``owner`` loses these partitions."""
+        """Record that ``owner`` loses the partitions."""
         self._revoked.update(dict.fromkeys(partitions, owner))
 
     def give(self, partition: TopicPartition, member: int) -> None:

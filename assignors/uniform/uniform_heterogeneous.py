@@ -5,7 +5,7 @@
    A move can make the loads of an earlier topic's subscribers uneven. So step 2 visits all topics up to 16 times. Step
    2 ends earlier if no partition moved during one visit of all topics.
 
-Step 2 never moves partitions of two topics together. So the balance is only a local optimum. Both steps visit topics
+Step 2 never moves partitions of two topics together. So the balance is only a local optimum. Steps 1 and 2 visit topics
 with the most partitions per subscriber first. Members with equal loads are sorted by position, which is the order of
 member ids.
 """

@@ -140,7 +140,7 @@ def _racks(fields: object) -> dict[str, ReplicaRacks]:
 
 
 def _lag_records(fields: object) -> dict[TopicPartition, int]:
-    """Read ``{topic: [lag in records, one per partition]}``. The value null means that the lag is unknown."""
+    """Read ``{topic: [lag in records, one per partition]}``. The value null means an unknown lag."""
     if fields is None:
         return {}
     return {

@@ -3,8 +3,8 @@
 These rules define a change exactly, so that two monitors return the same result:
 
 1. A member that *joins* is dynamic and has no rack. The new member has the most common subscription. If several
-   subscriptions are equally common, the subscription with the most partitions is used. If these subscriptions also have
-   equally many partitions, the first in alphabetical order is used. The id of the new member is ``~new-member-1``.
+   subscriptions are equally common, the subscription with the most partitions is used. If the number of partitions is
+   also equal, the first subscription in alphabetical order is used. The id of the new member is ``~new-member-1``.
    ``~`` sorts after letters and digits, so the new member is the last member for ``range`` and ``roundrobin``.
 2. The member that *leaves* is the member with the most partitions today. If several members have equally many
    partitions, the last member in the order of ids leaves. The busiest member leaves, because this change moves the most

@@ -228,7 +228,7 @@ def _print_table(group: str, answer: WhatIf, present: Outcome) -> None:
 
 
 def _describe_today(spec: GroupSpec, owners: Owners, answer: WhatIf) -> Iterator[str]:
-    """Describe the problems of today's assignment, and the strategy that would remove these problems.
+    """Describe the problems of today's assignment, and the strategy that would remove the problems.
 
     If the results are for a changed group, the text names no strategy.
     """

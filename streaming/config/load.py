@@ -176,7 +176,7 @@ def forget_secrets() -> None:
 
 
 def create_redactor(settings: Settings) -> Redactor:
-    """Return a redactor for the secrets in these settings and in the files that they name."""
+    """Return a redactor for the secrets in the settings and in their files."""
     secrets = set(secrets_in(settings))
     for security in {id(one.kafka.security): one.kafka.security for one in settings.of_clusters()}.values():
         file_secrets = read_secrets(security)

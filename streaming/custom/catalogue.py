@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Catalogue:
     """All strategies by name. Users' strategies run in guarded processes.
 
-    To end these processes, close the catalogue.
+    To end the guarded processes, close the catalogue.
 
     If several strategies have the same name, the catalogue returns the strategy with the highest priority. Built-in
     strategies have the highest priority. The strategies that the settings reference come next. Strategies of installed

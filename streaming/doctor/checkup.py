@@ -39,8 +39,9 @@ def all_findings(
 ) -> Iterator[Finding]:
     """Yield each finding as soon as it is known.
 
-    If `test_labels` is not None, also send test alerts with these labels. If there are several clusters, the field
-    `point` of each finding starts with the name of the cluster. Each check ends after at most `LIMIT_SECONDS`.
+    If `test_labels` is not None, also send test alerts with the labels in `test_labels`. If there are several clusters,
+    the field `point` of each finding starts with the name of the cluster. Each check ends after at most
+    `LIMIT_SECONDS`.
     """
     clusters = [of_cluster.kafka.cluster for of_cluster in of_clusters]
     yield from run_checks(_machine_checks(settings), LIMIT_SECONDS)

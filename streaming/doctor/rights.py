@@ -130,7 +130,7 @@ def right_findings(rights: Rights, kafka: KafkaSettings) -> Iterator[Finding]:
 
 
 def kafka_user(missing: Iterable[Right]) -> str:
-    """Return the part of a Strimzi KafkaUser that grants these rights, with one entry for each resource."""
+    """Return the part of a Strimzi KafkaUser that grants the rights, with one entry for each resource."""
     operations: dict[tuple[str, str], list[str]] = {}
     for right in missing:
         operations.setdefault((right.resource_type, right.resource_name), []).append(_ACL_OPERATIONS[right.operation])

@@ -60,9 +60,9 @@ class EmbeddedBroker:
     the environment variable KAFKA_JVM_PERFORMANCE_OPTS.
 
     `more_listeners` maps the names of additional listeners to their Kafka security protocols. `properties` must contain
-    the settings of these listeners. `joins` is the first broker of the cluster that this broker joins. The first broker
-    must run. `properties` must contain a `node.id` that no other broker of the cluster has. If `joins` is None, this
-    broker is the first broker of a new cluster.
+    the settings of the additional listeners. `joins` is the first broker of the cluster that this broker joins. The
+    first broker must run. `properties` must contain a `node.id` that no other broker of the cluster has. If `joins` is
+    None, this broker is the first broker of a new cluster.
 
     Example:
         with EmbeddedBroker(Path("kafka"), properties={"offsets.topic.num.partitions": "3"}) as broker:

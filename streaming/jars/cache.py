@@ -1,6 +1,6 @@
 """Store jars on this machine. Each set of jars is downloaded or copied once per user.
 
-- `<cache>/jars/spark-3f2a…/` contains the jars of one set. Its name contains a hash of the jars.
+- `<cache>/jars/spark-3f2a…/` contains the jars of one set. The folder name contains a hash of the jars.
 - `<cache>/jars/spark.lock` is locked by the process that fills the folder.
 - `<cache>/jars/spark.partial/` is an incomplete set, which is renamed after its verification.
 

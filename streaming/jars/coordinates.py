@@ -1,4 +1,4 @@
-"""Define the versions of the jars of Spark, Delta and Kafka. No other file defines these versions.
+"""Define the versions of the jars of Spark, Delta and Kafka. Only this file defines the versions.
 
 `jars.lock` in this folder lists the jars and all their dependencies, with hashes. After a change in `coordinates.py`,
 run `python -m streaming.jars.lock`. The command sends requests to the Maven repository and rewrites `jars.lock`. The

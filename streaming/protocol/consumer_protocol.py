@@ -67,9 +67,9 @@ def decode_subscription(raw: bytes) -> tuple[int, dict[str, Any]]:
 def read_subscription(raw: bytes) -> tuple[int, dict[str, Any]]:
     """Decode a subscription of any client library. In every version, the bytes may end before `ownedPartitions`.
 
-    kafka-go and Faust write a version number of 1 or more, but only the fields of version 0. Java refuses such bytes,
-    but librdkafka, sarama and franz-go read them as version 0. The result then has the version number from the bytes,
-    but no `ownedPartitions`.
+    kafka-go and Faust write a version number of 1 or more, but only the fields of version 0. Java refuses such a
+    subscription, but librdkafka, sarama and franz-go read it as version 0. The result then has the version number from
+    the bytes, but no `ownedPartitions`.
 
     >>> read_subscription(bytes.fromhex("0001 00000001 0001 74 ffffffff"))
     (1, {'topics': ['t'], 'userData': None})

@@ -129,7 +129,7 @@ class _Writer:
     def _fixed_run(self, run: Sequence[Field], parent: str) -> list[str]:
         """Generate the code that unpacks neighbouring fields of fixed size in one call.
 
-        Return the dict entries of these fields.
+        Return the dict entries of the neighbouring fields.
         """
         names = [self._name("f") for _ in run]
         formats = [_FORMATS[str(field.type)] for field in run]

@@ -54,7 +54,7 @@ class Configs:
 
 
 def configs_request(kind: ConfigResourceType, names: Sequence[str], settings: Sequence[str]) -> Message:
-    """Return a request for these settings of each broker or topic. `settings` can be empty."""
+    """Return a request for settings of each broker or topic. `settings` can be empty."""
     resource = DescribeConfigsRequest.DescribeConfigsResource
     resources = [
         resource(resource_type=kind.value, resource_name=name, configuration_keys=list(settings)) for name in names

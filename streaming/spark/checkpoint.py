@@ -195,7 +195,7 @@ def check_identity(identity: Identity, cluster: str, shuffle_partitions: int, ur
 def batch_end_positions(files: Files, batch_id: int, topic: str) -> dict[int, int]:
     """For each partition, return the position at the end of a batch.
 
-    Spark writes these positions before the batch runs. Raises CheckpointDamagedError.
+    Spark writes the end positions of a batch before the batch runs. Raises CheckpointDamagedError.
     """
     name = f"{QUERY}/offsets/{batch_id}"
     try:

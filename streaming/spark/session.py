@@ -4,7 +4,7 @@ The package `launch/` contains the JVM and the settings of the session.
 
 1. If the monitor runs without `spark-submit`, it starts Spark with the master and the memory in `settings.spark`.
 2. If `spark-submit` started the monitor, Spark is already running. `spark-submit` has already set the settings in
-   `SUBMITTED`, for example master and memory. The monitor ignores these settings in `settings.spark`, and it does not
+   `SUBMITTED`, for example master and memory. The monitor ignores the same settings in `settings.spark`, and does not
    set `spark.driver.maxResultSize`. The monitor uses all other settings.
 3. If the master is `local...`, driver and executors run on one machine and use the loopback address. With other
    masters, driver and executors do not use the loopback address.
@@ -15,7 +15,8 @@ The package `launch/` contains the JVM and the settings of the session.
    values. JVM options are an exception: they are always on the command line.
 6. Temporary files of Spark, PySpark and native libraries are in a separate folder for each run. If the monitor is
    killed, the next start removes the folder after the JVM has ended. `SPARK_LOCAL_DIRS` and `spark.local.dir` have
-   precedence over the separate folder. The monitor removes nothing in the folders of these two settings.
+   precedence over the separate folder. The monitor removes nothing in the folders of `SPARK_LOCAL_DIRS` and
+   `spark.local.dir`.
 7. `spark.conf` in the settings has precedence over the values that the monitor sets. The monitor appends the JVM
    options in `spark.conf` to its JVM options. If an option occurs twice, Java uses the last value. If the options
    select a garbage collector, the monitor sets no options for garbage collection.

@@ -104,7 +104,7 @@ class StateFunction:
     fields to the workers once, when the query starts.
 
     `users_references` contains the strategies that users wrote, as pairs (name, module:attribute). Each worker runs
-    these strategies in separate guarded processes. `initial_state` contains encoded group states.
+    users' strategies in separate guarded processes. `initial_state` contains encoded group states.
     `initial_state_version` is the format version of `initial_state`. If a new checkpoint has no state of a group yet,
     the group starts from its state in `initial_state`. `names` contains the topic names from the brokers' answer.
     """

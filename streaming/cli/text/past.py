@@ -78,7 +78,7 @@ def _no_row(root: str, group: str) -> str:
 def _readers(root: str, cluster: str | None, moments_ms: Sequence[int]) -> Sequence[tuple[str, PastReader, Coverage]]:
     """Return a reader for each cluster whose tables cover all times in `moments_ms`.
 
-    Raises RemedyError if no cluster has tables that cover these times.
+    Raises RemedyError if no cluster has tables that cover all times.
     """
     present_ms = now_ms()
     names = stored_clusters(root) if cluster is None else [cluster]
