@@ -152,7 +152,6 @@ def _links_to_other_dashboards(uid: str) -> list[build.DashboardLink]:
 
 
 def _url_from(uid: str, other: str) -> str:
-    """Return the URL of dashboard `other`, with the variables that both dashboards have."""
     if RUNBOOK_UID in (uid, other):
         return f"/d/{other}"
     if other in _WITH_ONE_CLUSTER and uid not in _WITH_ONE_CLUSTER:

@@ -53,7 +53,6 @@ def firing_alerts_panel(
 
 
 def _firing_by_severity(scope: Scope, labels: Sequence[str], only: str) -> str:
-    """Return a query for the severity of each firing alert of the monitor, without other alerts."""
     ours = f'{scope.matchers}, alertname=~"{"|".join(alert.name for alert in ALERTS)}", alertstate="firing"'
     ranks = " or ".join(f'{word.code} * ALERTS{{{ours}, severity="{word.value}"}}' for word in SEVERITIES)
     selected = f"({ranks}) and on (cluster, group) {only}" if only else ranks

@@ -66,7 +66,6 @@ def ranked_table(spec: PanelSpec, columns: Sequence[Column], *, sort_by: str, la
 
 
 def _column_order(columns: Sequence[Column]) -> dict[str, object]:
-    """Return the options that name and order the columns, and that hide the time and the columns without a title."""
     fields = dict(zip(_fields(columns), columns, strict=True))
     return {
         "renameByName": {field: column.title for field, column in fields.items() if column.title},

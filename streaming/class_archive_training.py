@@ -81,7 +81,6 @@ def create_archives() -> None:
 
 @contextmanager
 def _members(bootstrap_servers: str) -> Iterator[None]:
-    """Run a group that has one member and a commit."""
     admin = KafkaAdminClient(bootstrap_servers=bootstrap_servers)
     admin.create_topics([NewTopic(_TOPIC, 2, 1)])
     admin.close()
@@ -97,7 +96,6 @@ def _members(bootstrap_servers: str) -> Iterator[None]:
 
 
 def _watch(bootstrap_servers: str, work: Path, partial: Path) -> None:
-    """Run a monitor until it is ready."""
     options = " ".join(shlex.quote(option) for option in recording_options(partial))
     settings = Settings(
         kafka=KafkaSettings(bootstrap_servers=bootstrap_servers),

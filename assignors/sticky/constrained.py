@@ -109,7 +109,6 @@ class ConstrainedAssignment:
         return quotas.quota
 
     def _fill(self, unassigned: list[TopicPartition]) -> None:
-        """Run step 3."""
         quotas = self._quotas
         partitions = iter(unassigned)
         while quotas.below_quota:

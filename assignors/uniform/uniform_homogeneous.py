@@ -7,7 +7,7 @@ partition each, an *extra*. The algorithm visits the members in the order of ids
    more partitions and an extra remains, it keeps one more partition.
 2. A member that owns at most the quota gets no extra, because a later member may own more. Exception: if as many extras
    as members remain, every remaining member gets an extra.
-3. The remaining partitions fill one member after the other.
+3. The remaining partitions go to the first member until it is full, and then to the next member.
 """
 
 from __future__ import annotations

@@ -88,7 +88,6 @@ def choose_remedy(outcomes: Iterable[Outcome | FailedOutcome]) -> Outcome | None
 
 
 def _members_with_extra(group: GroupSpec, assignment: GroupAssignment) -> Iterator[str]:
-    """For each topic, yield each member that has an extra partition of this topic."""
     counts = {member_id: Counter(topic for topic, _ in held) for member_id, held in assignment.members.items()}
     for topic, subscribers in subscribers_by_topic(group, group.members).items():
         quota = group.partition_count(topic) // len(subscribers)

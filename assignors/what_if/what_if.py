@@ -85,8 +85,8 @@ class Outcome:
 
     ``strategy`` is None if the outcome describes today's owners. ``score`` (0 to 100, see ``evenness``) is None if
     partitions are unassigned. ``excess_partitions`` is the size of the busiest member, minus the size of the busiest
-    member in the fairest valid assignment. ``score`` and ``excess_partitions`` are None if too many subscriptions
-    differ to compute the fairest assignment. ``topic_spread`` maps each topic to the largest minus the smallest
+    member in the fairest valid assignment. ``score`` and ``excess_partitions`` are None if the fairest assignment
+    is too expensive to compute. ``topic_spread`` maps each topic to the largest minus the smallest
     partition count of its subscribers. ``rounds`` is the number of rebalances until the group reaches the assignment.
     ``busiest_records_per_second`` is the produce rate of the busiest member, or None if this rate is unknown (rule 6).
     """
@@ -251,7 +251,6 @@ class _Baseline:
 
 
 def _compute_baseline(group: GroupSpec, owners: Mapping[TopicPartition, str]) -> _Baseline:
-    """Compute the baseline of the changed group from today's ``owners``."""
     topics, kept = subscribers_by_topic(group, group.members), effective_owners(group)
     assigned = sum(partition[0] in topics and group.exists(partition) for partition in owners)
     return _Baseline(_fairest_if_known(group), kept, assigned - len(kept))

@@ -174,7 +174,6 @@ _TABLE_END: Final = "<!-- end of alerts -->\n"
 
 
 def _with_table(text: str) -> str:
-    """Return README.md with a new table of alerts."""
     head, _, rest = text.partition(_TABLE_START)
     _, _, tail = rest.partition(_TABLE_END)
     rows = "".join(f"| `{alert.name}` | {', '.join(alert.severities)} | {alert.harm} |\n" for alert in ALERTS)

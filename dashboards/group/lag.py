@@ -39,7 +39,6 @@ def lag() -> list[AnyPanel]:
 
 
 def _group_line(spec: PanelSpec, signal: Signal, legend: str, display: DisplayOptions = COUNT) -> AnyPanel:
-    """Return a panel with one line for the complete group."""
     return line_panel(spec, [Query(ONE_GROUP.series(signal), legend)], display)
 
 

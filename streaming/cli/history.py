@@ -90,7 +90,6 @@ def history(  # noqa: PLR0913, PLR0917 - click hands over every option by name
 def _print_past(  # noqa: PLR0913 - the options of the command
     root: str, cluster: str | None, group: str, at: str | None, between: tuple[str, str] | None, *, as_json: bool
 ) -> None:
-    """Print the group at the time `at`, or the comparison of two generations. Raises RemedyError."""
     from streaming.cli.text.past import lines_at, lines_between  # noqa: PLC0415 - a slow import would slow down --help
 
     lines = (

@@ -116,7 +116,6 @@ class LimitsByGroup:
         return {group_id: limits[entries] for group_id, entries in zip(group_ids, matching, strict=True)}
 
     def _matching_entries(self, group_ids: Collection[str]) -> list[tuple[int, ...]]:
-        """Return for each group the indexes of its matching entries (rule 1)."""
         from streaming.config.names import NameFilter  # noqa: PLC0415 - import pyarrow only if names are matched
 
         names = list(group_ids)
@@ -126,7 +125,6 @@ class LimitsByGroup:
         return [tuple(compress(count(), of_group)) for of_group in zip(*applies, strict=True)]
 
     def _sources(self, matching: Sequence[int]) -> list[LimitSource]:
-        """Apply rule 2."""
         limits = []
         for name, default in asdict(DEFAULT_LIMITS).items():
             by_entries = (LimitSource(name, getattr(self._entries[at], name), at) for at in reversed(matching))

@@ -174,7 +174,6 @@ class SecuritySettings(Section):
         return self
 
     def _unused_settings(self) -> Iterator[str]:
-        """Return an error for each setting that violates rule 1."""
         is_oauth = self.mechanism == "OAUTHBEARER"
         for names, is_used, condition in (
             (_TLS_SETTINGS, self.has_tls, f"protocol = {self.protocol!r}"),
@@ -187,7 +186,6 @@ class SecuritySettings(Section):
                     yield f"{name} has no effect with {condition}"
 
     def _missing_settings(self) -> Iterator[str]:
-        """Return the errors of rules 2, 3 and 7."""
         if self.has_sasl and self.mechanism is None:
             yield f"protocol = {self.protocol!r} needs a mechanism"
         required = {None: (), "OAUTHBEARER": ("oauth_token_endpoint", "oauth_client_id", "oauth_client_secret")}
@@ -203,7 +201,6 @@ class SecuritySettings(Section):
         yield from self._key_errors()
 
     def _key_errors(self) -> Iterator[str]:
-        """Return the errors of rule 7."""
         has_password = self.has_key_password
         if self.key_file is None:
             if has_password:

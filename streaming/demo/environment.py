@@ -84,7 +84,6 @@ class DemoEnvironment:
         self._broker.stop()
 
     def _start_monitor(self) -> ChildProcess:
-        """Run the command that users run: `rebalance-monitor run --config monitor.toml`."""
         config = self._folder / "monitor.toml"
         config.write_text(self._settings())
         # Settings in the environment would override the file, but they belong to a different monitor.

@@ -103,7 +103,6 @@ def _is_allowed(answer: Message | KafkaError, results: str) -> _Answer:
 
 
 def _is_among_rights(operation: ACLOperation, answer: Message | KafkaError) -> _Answer:
-    """Return True if the rights that a broker reports for a resource include the operation."""
     if isinstance(answer, KafkaError):
         return Unanswered(error_name(answer))
     if answer.authorized_operations is None:

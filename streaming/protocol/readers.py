@@ -183,7 +183,6 @@ class _Writer:
     # Values
 
     def _value(self, name: str, field: Field, place: str) -> None:
-        """Generate the code that decodes one field and assigns the value to the variable ``name``."""
         self._place = ((place, 0),)
         if isinstance(field.type, Struct):
             self._struct_value(name, field, field.type, place)

@@ -65,7 +65,7 @@ def read_batch_times(
 def _fetch_each(
     connection: Connection, looks: Sequence[TailFetch], leaders: Mapping[str, Mapping[int, int]]
 ) -> Sequence[tuple[TailFetch, Message | KafkaError]]:
-    """Send the requests to the leaders. Return each look whose partition has a leader, with the response."""
+    """Send the requests to the leaders. Return the responses of partitions that have a leader."""
     with_leaders = [(look, leaders.get(look.topic, {}).get(look.partition)) for look in looks]
     requested = [(look, leader) for look, leader in with_leaders if leader is not None]
     responses = connection.ask_each([(leader, _fetch(look)) for look, leader in requested])
