@@ -4,9 +4,9 @@ A producer uses the default partitioner if neither the application nor ``partiti
 default partitioner uses the key if ``partitioner.ignore.keys`` is false. An empty key is hashed like every other key.
 For records without a key, the producer chooses one partition for each batch.
 
-By default, librdkafka hashes keys with CRC-32. librdkafka uses Java's hash only if the setting ``partitioner`` is
-``murmur2`` or ``murmur2_random``. So with default settings, a Java producer and a librdkafka producer may write the
-same key to different partitions.
+By default, librdkafka hashes keys with CRC-32. Only with the partitioner ``murmur2`` or ``murmur2_random``, librdkafka
+hashes like Java. So with default settings, a Java producer and a librdkafka producer may write the same key to
+different partitions.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def _firing_by_severity(scope: Scope, labels: Sequence[str], only: str) -> str:
 def _runbook_column(firing: str) -> Measure:
     """Return the column with links to the runbook.
 
-    The value of each cell is a panel id for the link, and a mapping shows words instead of the id.
+    The value of each cell is a panel id, and a mapping shows words instead of the id.
     """
     numbers = " or ".join(
         f'label_replace(vector({panel_number(alert.runbook_section)}), "alertname", "{alert.name}", "", "")'

@@ -1,4 +1,4 @@
-"""Define the dashboard of one topic: the groups that read it, their lag, and the partitions with the largest lag."""
+"""Define the dashboard of one topic: the groups that read it, their lag, and the worst partitions."""
 
 from __future__ import annotations
 

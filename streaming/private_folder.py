@@ -1,7 +1,7 @@
 """Create a private folder in TMPDIR.
 
-1. The folder is removed when its `with` block ends. If the owner process is killed, the next process that creates a
-   folder with the same prefix removes the old folder.
+1. The folder is removed when its `with` block ends. If the owner process is killed, the next process with the same
+   prefix removes the folder.
 2. The owner locks a file in the folder. A child process that inherits the file descriptor `lock` shares the lock. So
    the folder remains until all processes with the lock have ended.
 3. Every user can create a file or folder with the same prefix in TMPDIR. So this module opens only folders that no

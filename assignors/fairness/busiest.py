@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def busiest_rate(assignment: GroupAssignment, produce_rates: Mapping[TopicPartition, float]) -> float | None:
-    """Return the produce rate of the busiest member in the unit of ``produce_rates``, or None if the rate is unknown.
+    """Return the produce rate of the busiest member, or None if the rate is unknown.
 
     >>> from assignors.model import GroupAssignment
     >>> assignment = GroupAssignment({"A": (("t", 0), ("t", 1)), "B": (("t", 2),), "C": ()})

@@ -9,8 +9,8 @@
    assignment exists. For example, with 7 partitions and 5 members, the ratio is always 1.43 or more.
 3. ``coefficient_of_variation`` is the population standard deviation divided by the mean. The coefficient is 0 if all
    loads are equal.
-4. ``gini`` is the mean difference between two loads, divided by twice the mean load (Gini 1912). ``gini`` is 0 if all
-   loads are equal, and (n - 1) / n if one of n members has all work.
+4. ``gini`` is the mean difference between two loads, divided by twice the mean load (Gini 1912). ``gini`` is 0 for
+   equal loads, and (n - 1) / n if one of n members has all work.
 5. ``surplus`` compares the loads with the fairest possible loads. Sort the list of loads and the list of fairest loads,
    the largest load first. For every k, subtract the sum of the first k fairest loads from the sum of the first k loads.
    The largest difference is the surplus. The surplus is 0 if the loads are at least as even as the fairest loads

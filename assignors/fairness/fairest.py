@@ -2,9 +2,8 @@
 
 The *size* of a member is its number of partitions. The computed sizes are exact, even if subscriptions differ.
 
-In a valid assignment, every partition of a subscribed, existing topic belongs to exactly one subscriber of the topic.
-Racks and current owners are ignored. A strategy that considers racks or current owners may choose a less fair
-assignment.
+In a valid assignment, every partition of a subscribed, existing topic belongs to exactly one subscriber. Racks and
+current owners are ignored. A strategy that considers racks or current owners may choose a less fair assignment.
 
 By every measure of balance, the same list of sizes is the fairest. For the proof by majorisation, see Frank and Murota,
 *Decreasing minimization on M-convex sets*, 2022. See also Harvey, Ladner, Lovász and Tamir,
@@ -100,7 +99,7 @@ def even_sizes(partitions: int, members: int) -> tuple[int, ...]:
 
 
 def excess_partitions(group: GroupSpec, assignment: GroupAssignment) -> int:
-    """Return the size of the busiest member, minus the size of the busiest member in the fairest valid assignment.
+    """Return the excess partitions of the busiest member, compared with the fairest valid assignment.
 
     The result is 0 if no valid assignment has a smaller maximum. Only assigned partitions count. Some partitions are
     unassigned between two rounds of a cooperative rebalance, so the result can be too small.

@@ -11,8 +11,8 @@ Rules:
    larger count, A is at least as balanced as B by every measure (majorisation). Moves above ``fewest`` were needless or
    had other reasons, for example racks.
 4. ``fewest`` is None if a partition has no owner or two owners in the actual assignment. For example, partitions have
-   no owner between the two rounds of a cooperative rebalance. To count the moves of both rounds, pass the owners before
-   the first round and the assignment after the last round.
+   no owner between the two rounds of a cooperative rebalance. To count the moves of both rounds, compare the owners
+   before the first round with the last assignment.
 
 The algorithm first computes a lower bound (see ``_fewest_for_balance``). The bound is exact if all members have equal
 subscriptions. If the actual number of moves is equal to the bound, the bound is exact, too. If the bound may be too
@@ -63,7 +63,7 @@ def count_moves(owners: Mapping[TopicPartition, str], group: GroupSpec, assignme
     owners, omit it from ``owners``.
 
     In the first example, the new member B gets two of four partitions. Both moves were necessary. In the second
-    example, B gets three partitions. Two of the three moves of B were needless, because a single move also leads to the
+    example, B gets three partitions. Two of the three moves were needless, because a single move also leads to the
     sizes 3 and 1.
 
     >>> from assignors.model import GroupAssignment, GroupSpec, MemberSubscription as Member

@@ -1,6 +1,6 @@
 """Checks assignments against rules.
 
-The common rule for all strategies: each partition of a subscribed, existing topic belongs to exactly one of the topic's
+For all strategies, each partition of a subscribed, existing topic must belong to exactly one of the topic's
 subscribers. Each strategy must also keep its promise about balance. A cooperative strategy must not assign a partition
 to a new owner before the old owner has revoked it.
 """

@@ -56,7 +56,7 @@ class _BelowQuota:
                 self._by_rack.setdefault(self._rack_of[member], []).append(member)
 
     def next(self, racks: Iterable[str]) -> int | None:
-        """Return the next member of ``racks`` below the quota, or None if no member of ``racks`` is below the quota.
+        """Return the next member of ``racks`` below the quota, or None if there is no such member.
 
         The next call continues after the returned member.
         """

@@ -1,9 +1,9 @@
 """Uniform for different subscriptions (``UniformHeterogeneousAssignmentBuilder``).
 
 1. For each topic, partitions without an owner go to the least loaded subscribers.
-2. For each topic, partitions move from the most to the least loaded subscribers until the loads differ by at most one.
-   A move can make the loads of an earlier topic's subscribers uneven. So step 2 visits all topics up to 16 times. Step
-   2 ends earlier if no partition moved during one visit of all topics.
+2. For each topic, partitions move from the most to the least loaded subscribers until the loads are even. A move can
+   make the loads of an earlier topic's subscribers uneven. So step 2 visits all topics up to 16 times. Step 2 ends
+   earlier if no partition moved during one visit of all topics.
 
 Step 2 never moves partitions of two topics together. So the balance is only a local optimum. Steps 1 and 2 visit topics
 with the most partitions per subscriber first. Members with equal loads are sorted by position, which is the order of

@@ -85,7 +85,7 @@ def rolling_change(offers: Sequence[Sequence[Offer]]) -> list[Step]:
 def rebalance_protocol(offer: Offer) -> str:
     """Return the rebalance protocol of a member: cooperative only if all strategies in its list are cooperative.
 
-    The result is ``unknown`` if the list contains a strategy that is not part of Kafka, and no eager strategy.
+    The result is ``unknown`` if the list contains a strategy outside Kafka and no eager strategy.
 
     >>> rebalance_protocol(("cooperative-sticky", "range")), rebalance_protocol(("cooperative-sticky",))
     ('eager', 'cooperative')

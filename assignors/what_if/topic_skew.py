@@ -1,14 +1,14 @@
 """Finds topic skew: each topic is shared evenly, but the same members get the extra partition of several topics.
 
-If a topic cannot be divided equally, some members have one partition more than the others: the *extra* partition.
-``range`` causes topic skew by design, because it assigns each topic separately, starting with the first member.
-Example: three members subscribe to ten topics with one partition each. The first member gets all ten partitions, and
-the other members are idle. Source: the class comment of ``RangeAssignor``.
+If a topic cannot be divided equally, some members get one more partition: the *extra* partition. ``range`` causes topic
+skew by design, because it assigns each topic separately, starting with the first member. Example: three members
+subscribe to ten topics with one partition each. The first member gets all ten partitions, and the other members are
+idle. Source: the class comment of ``RangeAssignor``.
 
 The first matching rule decides the result:
 
 1. If the assignment is invalid, no skew is reported.
-2. If the partition counts of two subscribers differ by more than 1 in a topic, no skew is reported.
+2. If the partition counts of two subscribers of a topic differ by more than 1, no skew is reported.
 3. If no valid assignment is fairer, no skew is reported.
 4. If each member has the extra partition of at most one topic, no skew is reported.
 5. In all other cases, skew is reported. ``members`` contains the members with the most extra partitions.
@@ -70,7 +70,7 @@ def topic_skew(group: GroupSpec, assignment: GroupAssignment) -> TopicSkew | Non
 
 
 def choose_remedy(outcomes: Iterable[Outcome | FailedOutcome]) -> Outcome | None:
-    """Return the outcome of a strategy that removes the topic skew, or None if no strategy has the score 100.
+    """Return the outcome of a strategy without topic skew, or None if no strategy has the score 100.
 
     The chosen strategy moves the fewest partitions of all strategies with the score 100. ``outcomes`` are the outcomes
     of ``what_if`` for the unchanged group.

@@ -1,4 +1,4 @@
-"""Computes the result of every strategy for a group: unchanged, with more or fewer members, or with a larger topic.
+"""Computes the result of every strategy for a group, unchanged or changed.
 
 These rules define a change exactly, so that two monitors return the same result:
 
@@ -84,10 +84,10 @@ class Outcome:
     """The measures of one strategy's final assignment. ``sizes`` and ``topic_spread`` count partitions.
 
     ``strategy`` is None if the outcome describes today's owners. ``score`` (0 to 100, see ``evenness``) is None if
-    partitions are unassigned. ``excess_partitions`` is the size of the busiest member, minus the size of the busiest
-    member in the fairest valid assignment. ``score`` and ``excess_partitions`` are None if the fairest assignment
-    is too expensive to compute. ``topic_spread`` maps each topic to the largest minus the smallest
-    partition count of its subscribers. ``rounds`` is the number of rebalances until the group reaches the assignment.
+    partitions are unassigned. ``excess_partitions`` is the number of excess partitions of the busiest member, compared
+    with the fairest valid assignment. ``score`` and ``excess_partitions`` are None if the fairest assignment is too
+    expensive to compute. ``topic_spread`` maps each topic to the largest minus the smallest partition count of its
+    subscribers. ``rounds`` is the number of rebalances until the group reaches the assignment.
     ``busiest_records_per_second`` is the produce rate of the busiest member, or None if this rate is unknown (rule 6).
     """
 

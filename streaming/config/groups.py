@@ -106,7 +106,7 @@ class LimitsByGroup:
         return cached
 
     def sources(self, group_id: str) -> list[LimitSource]:
-        """Return each limit of a group and the index of its entry, in the order of `GroupLimits` (rules 1 and 2)."""
+        """Return each limit of a group and the index of its entry (rules 1 and 2)."""
         (matching,) = self._matching_entries([group_id])
         return self._sources(matching)
 

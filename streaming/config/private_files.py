@@ -4,9 +4,9 @@
    can write the file.
 2. The user group of the file may read the file. For example, Kubernetes mounts a secret for the user group of a pod
    (mode 0440).
-3. Exception: on a read-only file system, the monitor accepts a file that every user can read, and logs a warning.
-   Nobody can change the mode of a file on a read-only file system. Kubernetes and Docker mount secrets on a read-only
-   file system. By default, the mode of a mounted secret is 0644 in Kubernetes and 0444 in Docker.
+3. Exception: on a read-only file system, a file that every user can read is accepted with a warning. Nobody can change
+   the mode of a file on a read-only file system. Kubernetes and Docker mount secrets on a read-only file system. By
+   default, the mode of a mounted secret is 0644 in Kubernetes and 0444 in Docker.
 
 The rules are for the target of a symbolic link, not for the link.
 """

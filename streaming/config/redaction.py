@@ -160,7 +160,7 @@ def _secrets_in_map_value(name: str, value: SecretStr) -> Iterator[str]:
 
 
 def _credentials_in(address: str) -> Iterator[str]:
-    """Return the secrets of an address: the address itself, its query, the values in the query, and the password.
+    """Return the secrets of an address: the address, its query, the values in the query, and the password.
 
     A user name without a password is not a secret, because it can be the name of an Azure container. A password can
     contain `@`, so the function returns one possible password for each `@`.

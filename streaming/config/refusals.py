@@ -1,4 +1,4 @@
-"""Describe an invalid setting in one line: its name, the error, and the rejected value if it is not a secret."""
+"""Describe an invalid setting in one line: its name, the error, and the rejected value without secrets."""
 
 from __future__ import annotations
 

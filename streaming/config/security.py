@@ -2,10 +2,10 @@
 
 At start, the monitor checks these rules and prints one line for each violation:
 
-1. A setting that the protocol or the mechanism does not use is an error, because a user may expect its protection.
+1. A setting that the protocol or the mechanism does not use is an error.
 2. A mechanism needs all its settings. PLAIN and SCRAM need a user name and a password. OAUTHBEARER needs a token
    endpoint, a client id and a client secret.
-3. Each secret is set in only one way: as a value (preferably in an environment variable) or as a file.
+3. Each secret is set in only one way: as a value or as a file.
 4. A file that a setting names must be readable and must not be empty.
 5. The client's private key must be PKCS#8 in PEM. Java reads no other format of a private key.
 6. Other users must not be able to read the private key or any other file with a secret (`private_files`).

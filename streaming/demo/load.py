@@ -23,7 +23,7 @@ _STOP_GRACE_SECONDS = 8.0
 
 
 class DemoError(RemedyError):
-    """Error: a process of the demo cannot start or ended unexpectedly, or the folder of the demo cannot be used."""
+    """Error: a process of the demo failed, or the folder of the demo cannot be used."""
 
 
 class DemoLoad:

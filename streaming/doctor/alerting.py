@@ -2,9 +2,9 @@
 
 1. Prometheus must have a series `rebalance_monitor_ready` whose label `cluster` is the name of the cluster. The target
    of the series must be up. If the label `exported_cluster` contains the name of the cluster, the scrape job has no
-   `honor_labels`. A target is this monitor if its URL has the port in the settings and an address of this machine. If
-   no target is this monitor, the finding is only a note. Prometheus may scrape a second monitor of the cluster, or a
-   different address, for example the address of a proxy.
+   `honor_labels`. A target is this monitor if its URL has an address of this machine and the port in the settings. If
+   no target is this monitor, the finding is only a note. Prometheus may scrape a second monitor of the cluster, or use
+   the address of a proxy.
 2. All rule groups of this project must be loaded, and no rule may have failed at its last evaluation. One recording
    rule has the label `checksum` with the checksum of all rules. A different checksum means that the loaded rules belong
    to a different release.

@@ -1,6 +1,6 @@
 """Ask the brokers which rights the monitor has, with the requests that the monitor itself sends.
 
-To check a right on all topics or all groups, a request names a topic or group that does not exist. A broker checks the
+To check a right on all topics or groups, a request names a topic or group that does not exist. A broker checks the
 rights before it searches for the topic or group. So if the broker does not refuse the request, the monitor has the
 right for all names. No request changes or creates anything.
 """
@@ -120,7 +120,7 @@ def _may_describe_topics(metadata: Message | KafkaError) -> _Answer:
 
 
 def _may_read(topic: str, fetch: Message | KafkaError, metadata: Message | KafkaError) -> _Answer:
-    """Return False if the broker refuses the fetch request, or reports rights on the topic that do not contain READ."""
+    """Return False if the broker refuses the fetch request, or reports rights on the topic without READ."""
     if isinstance(fetch, KafkaError):
         return Unanswered(error_name(fetch))
     if any(one.error_code in _REFUSED for of_topic in fetch.responses for one in of_topic.partitions):

@@ -113,7 +113,7 @@ def missing_rights(rights: Rights) -> Sequence[Right]:
 
 
 def right_findings(rights: Rights, kafka: KafkaSettings) -> Iterator[Finding]:
-    """Return one finding for each right (rules 1 and 3), and one finding with a KafkaUser for all missing rights."""
+    """Return one finding for each right (rules 1 and 3), and a KafkaUser for all missing rights."""
     for right, answer in rights.items():
         point = f"right {right.text}"
         if isinstance(answer, Unanswered):

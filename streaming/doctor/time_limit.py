@@ -1,7 +1,7 @@
 """Run checks one after the other, each with a time limit.
 
-A check can hang, for example if a folder is on a network file system whose server does not answer. Python cannot stop a
-check that hangs. So each check runs in a daemon thread, which does not keep the process alive.
+A check can hang, for example if the server of a network file system does not answer. Python cannot stop a check that
+hangs. So each check runs in a daemon thread, which does not keep the process alive.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 `jars.lock` in this folder lists the jars and all their dependencies, with hashes. After a change in `coordinates.py`,
 run `python -m streaming.jars.lock`. The command sends requests to the Maven repository and rewrites `jars.lock`. The
-versions of the Python packages pyspark and delta-spark are in pyproject.toml and must match the versions in this file.
+versions of the Python packages pyspark and delta-spark in pyproject.toml must match the versions in this file.
 """
 
 from __future__ import annotations

@@ -89,8 +89,8 @@ class ClassicMember:
 
     If a record has no rebalance timeout, ``rebalance_timeout_ms`` is the session timeout, as in the coordinator's
     replay. Both timeouts are None if the source is DescribeGroups. ``subscription`` and ``assignment`` are None if
-    their bytes could not be decoded, or if the protocol type is not ``consumer``. Empty subscription bytes also mean
-    None, because no client writes an empty subscription. Empty assignment bytes mean NOTHING_ASSIGNED.
+    their bytes are undecodable, or if the protocol type is not ``consumer``. Empty subscription bytes also mean None,
+    because no client writes an empty subscription. Empty assignment bytes mean NOTHING_ASSIGNED.
     """
 
     member_id: str
@@ -125,8 +125,8 @@ class GroupMetadata:
 def group_metadata(record: DecodedRecord, refusals: list[Refusal] | None = None) -> GroupMetadata:
     """Return the typed view of a GroupMetadata record. The record must not be a tombstone.
 
-    An undecodable subscription or assignment of a member is None in the result, and its bytes are added to
-    ``refusals``. Raises ValueError for a tombstone or for a record of a different type.
+    If a subscription or an assignment cannot be decoded, the result contains None, and ``refusals`` contains the bytes.
+    Raises ValueError for a tombstone or for a record of a different type.
 
     >>> from streaming.protocol import decode
     >>> record = decode(bytes.fromhex("0002 0001 67"), bytes.fromhex("0000 0000 00000004 ffff ffff 00000000"))

@@ -1,4 +1,4 @@
-"""Key bytes of an offset commit, and the byte positions of fields, for code that reads whole columns of commits.
+"""The key bytes of an offset commit, and the byte positions of fields in the value.
 
 Key (record types 0 and 1): int16 type, int16 length and bytes of the group, int16 length and bytes of the topic, int32
 partition. All numbers are big endian. No field is nullable. Two keys have the same (group, topic, partition) if their

@@ -65,7 +65,7 @@ _ARRAY_UNPACKERS: Final = {"int16": _ArrayUnpackers("h"), "int32": _ArrayUnpacke
 class _Writer:
     """Generates the Python source of one reader function.
 
-    For each generated line, the writer also stores the paths and the fixed sizes of the fields that the line reads.
+    For each generated line, the writer also stores the paths and sizes of the fields that the line reads.
 
     Variables in the source: ``b`` contains the bytes, and ``n`` is the number of bytes. ``p`` is the position, and
     ``q`` is a length or an end position. ``t`` is the number of tags, ``g`` is a tag, and ``s`` is the size of a tagged
@@ -268,7 +268,7 @@ class _Writer:
 
 
 def _zero(field_type: FieldType) -> Any:  # noqa: ANN401 - the value of a field of any type
-    """Return the initial value that Kafka's Java class gives to a field of this type if no default is defined."""
+    """Return the initial value that Kafka's Java class gives to a field without a default."""
     if isinstance(field_type, Struct):
         return {field.name: _zero(field.type) for field in field_type.fields}
     return [] if isinstance(field_type, ArrayOf) else {"string": "", "bytes": b""}.get(field_type, 0)

@@ -51,7 +51,7 @@ class Tail:
 def next_record(batches: bytes, from_offset: int, aborted: Iterable[AbortedTransaction] = ()) -> Tail | None:
     """Find the first record at or after an offset. Return None if the batch headers do not show this record.
 
-    The record is unknown if a compacted batch starts before the offset and ends at or after the offset.
+    The record is unknown if the offset is in a compacted batch, but is not the first offset of the batch.
 
     >>> next_record(b"", 7)
     Tail(next_offset=7, is_record=False, read_to=7, is_transactional=False)

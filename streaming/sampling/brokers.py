@@ -132,8 +132,8 @@ class Brokers:
     def _offsets_topic_ends(self, partitions: int) -> Mapping[int, LogEnds]:
         """Return the ends of `__consumer_offsets` by partition.
 
-        The high watermarks are requested before the last stable offsets. In the opposite order, a record that is
-        written between the two requests would look like an open transaction.
+        The high watermarks are requested before the last stable offsets. In the opposite order, a new record between
+        the two requests would look like an open transaction.
         """
         asked = [TopicPartition(OFFSETS_TOPIC, partition) for partition in range(partitions)]
         high_watermarks = self._offsets(asked, OffsetSpec.LATEST)

@@ -161,7 +161,7 @@ class Connection:
         """Send requests. Return the response or the error of each request, in the order of the requests.
 
         Requests to different brokers run in parallel. Each broker receives its requests one after the other, because
-        the client rejects a request if too many requests are open.
+        the client limits the number of open requests.
         """
         answers: list[Message | KafkaError] = [None] * len(requests)
         self._manager.run(self._ask_brokers, requests, answers)

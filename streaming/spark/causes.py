@@ -1,8 +1,8 @@
 """Find the innermost cause in a long error text of Java, Spark or a Python worker. Return the cause as one line.
 
 1. In a Java stack trace, the cause is the last `Caused by:`.
-2. In a Python traceback inside a Java stack trace, the cause is the first line after `Traceback` that is not indented.
-   The line contains the name of the exception.
+2. In a Python traceback inside a Java stack trace, the cause is the first unindented line after `Traceback`. The line
+   contains the name of the exception.
 3. In a text of Py4J, the cause is the second line.
 4. In a text of delta-rs, the cause is the last line that starts with an arrow.
 5. In other texts, the cause is the first line. Java package names and Spark error codes are removed from the cause.

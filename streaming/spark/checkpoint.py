@@ -77,7 +77,7 @@ class Identity(msgspec.Struct, frozen=True):
     """The values of a checkpoint that never change.
 
     `origin` maps the name of each file in `origin/` to the checksum of the file. `after` is the id of the previous
-    checkpoint that wrote to the tables, or empty if this id is unknown.
+    checkpoint that wrote to the tables, or empty if unknown.
     """
 
     version: int

@@ -9,10 +9,8 @@ if the monitor is killed. Temporary files, missing checksum files and a batch wi
    positions in `origin/`, rows would be written twice.
 3. `query/offsets` must contain the last started batch and the previous batch. `query/commits` must contain the last
    committed batch. The last committed batch must be the last started batch or the previous batch.
-4. `query/sources/N` must contain the log of the file source, from the log's last compaction up to the last started
-   batch.
-5. For each state partition, `query/state` must contain the last snapshot before the next batch, and all changes after
-   this snapshot.
+4. `query/sources/N` must contain the log of the file source since the last compaction of the log.
+5. For each state partition, `query/state` must contain the last snapshot and all later changes.
 6. `query/metadata` must be readable. Spark's metadata of the state and the schema of the state must also be readable.
 
 The monitor removes some damaged files and logs a warning, because a start does not need these files:

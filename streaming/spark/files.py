@@ -3,8 +3,8 @@
 A write is atomic. If the process is killed during a write, the file has either its old or its new content.
 
 1. On a local disk and in HDFS, `write` writes `.NAME.partial` and renames it. The rename replaces the old file in one
-   step. In HDFS, Hadoop's `FileContext` renames the file. On a local disk, Python renames the file, because no client
-   of Hadoop can replace a local file in one step. The old checksum file is deleted first. A file without checksums is
+   step. In HDFS, Hadoop's `FileContext` renames the file. On a local disk, Python renames the file, because Hadoop's
+   clients cannot replace a local file in one step. The old checksum file is deleted first. A file without checksums is
    valid, but a file with the checksums of different content is not valid.
 2. If the process is killed, `.NAME.partial` can remain. The next write of the same name replaces this file. If a name
    is written only once, the next start must remove `.NAME.partial` (`remove_partial_files`).

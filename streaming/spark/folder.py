@@ -15,7 +15,7 @@ MIN_FREE_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class DamagedFile:
-    """A damaged file: its name relative to the folder, and the damage as a verb phrase, for example "is empty"."""
+    """The name of a damaged file, and the damage as a verb phrase, for example "is empty"."""
 
     name: str
     what: str

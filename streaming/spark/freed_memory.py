@@ -2,8 +2,8 @@
 
 The driver uses the memory allocators of the C library, of Arrow and of delta-rs. Each allocator keeps freed memory for
 later requests. The allocator of delta-rs returns freed memory to the system after ten seconds. The allocators of the C
-library and of Arrow never return memory by themselves. In a measurement (`streaming/DESIGN.md`), the memory of the
-driver stayed at four times its normal size after one large batch.
+library and of Arrow never return memory by themselves. In a measurement, a driver kept four times its normal memory
+after one large batch (`streaming/DESIGN.md`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ To return 0.5 GB takes 0.1 seconds.
 
 
 def return_freed_memory() -> None:
-    """Return the freed memory of Arrow to the system, and the freed memory of the C library if it has `malloc_trim`."""
+    """Return the freed memory of Arrow and of the C library (with `malloc_trim`) to the system."""
     pa.default_memory_pool().release_unused()
     if (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
         trim(0)

@@ -104,7 +104,7 @@ def _ignore_error(server: BaseServer, request: object, client_address: Any) -> N
 
 
 def use_pool(session: SparkSession, name: str) -> None:
-    """Use a separate scheduler pool for all jobs of this thread and for the queries that it starts (rule 4)."""
+    """Use a separate scheduler pool for all jobs and queries of this thread (rule 4)."""
     session.sparkContext.setLocalProperty("spark.scheduler.pool", name)
 
 

@@ -1,4 +1,4 @@
-"""Check the files of Spark's RocksDB state store for one state partition: its snapshots, and the changes of each batch.
+"""Check the files of Spark's RocksDB state store for one state partition: snapshots and changes.
 
 `V.zip` is a snapshot of the state after V batches. `V.zip` contains a list of RocksDB files, which are in the same
 folder. `V.changelog` contains the changes of batch V, in the LZ4 block format of lz4-java. Each block starts with magic

@@ -45,7 +45,7 @@ def print_rolling_change(group: str, row: Mapping[str, Any], offers: Sequence[st
 def parse_offers(lists: str, members: int) -> list[Offer]:
     """Return the list of strategies of each member. A single list is used for every member.
 
-    Raises RemedyError if a strategy has no name, or if the number of lists is different from the number of members.
+    Raises RemedyError if a strategy has no name, or if the number of lists is wrong.
 
     >>> parse_offers("cooperative-sticky,range", 2)
     [('cooperative-sticky', 'range'), ('cooperative-sticky', 'range')]
