@@ -2,7 +2,7 @@
 
 `python -m streaming.class_archive_training` runs a broker, a consumer group and a monitor until the monitor is ready.
 Then the module also loads the classes of the state store. When the two JVMs end, they write the classes that they have
-loaded. This takes one minute. `rebalance-monitor jars` runs this module in a separate process, without the user's
+loaded. The run takes one minute. `rebalance-monitor jars` runs this module in a separate process, without the user's
 settings.
 """
 

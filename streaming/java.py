@@ -26,7 +26,7 @@ class JavaError(RemedyError):
 
 
 def find_java() -> Path:
-    """Return the path of `java`. If JAVA_HOME is set, use its Java. Otherwise, search PATH.
+    """Return the path of `java`. If JAVA_HOME is set, use its Java. Without JAVA_HOME, search PATH.
 
     Raises JavaError with a remedy if there is no Java or if its version is not 17 or 21.
     """

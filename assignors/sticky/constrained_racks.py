@@ -43,7 +43,7 @@ def fill_by_rack(quotas: Quotas, racks: StickyRacks, partitions: Iterable[TopicP
 
 
 class _BelowQuota:
-    """The members below the quota, by rack. These members take turns."""
+    """The members below the quota, by rack, which get partitions in round-robin order."""
 
     def __init__(self, quotas: Quotas, racks: StickyRacks) -> None:
         self._rack_of = racks.members

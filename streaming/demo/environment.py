@@ -22,7 +22,7 @@ _MONITOR_GRACE_SECONDS = 10.0
 
 
 class DemoEnvironment:
-    """All processes of a demo. The files of all processes are in `folder`. `stop` stops them."""
+    """All processes of a demo. The files of all processes are in `folder`. `stop` ends all processes."""
 
     def __init__(self, folder: Path, metrics_port: int) -> None:
         self.tables = folder / "tables"
