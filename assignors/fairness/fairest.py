@@ -99,7 +99,7 @@ def even_sizes(partitions: int, members: int) -> tuple[int, ...]:
 
 
 def excess_partitions(group: GroupSpec, assignment: GroupAssignment) -> int:
-    """Return the excess partitions of the busiest member, compared with the fairest valid assignment.
+    """Return how many excess partitions the busiest member has, compared with the fairest valid assignment.
 
     The result is 0 if no valid assignment has a smaller maximum. Only assigned partitions count. Some partitions are
     unassigned between two rounds of a cooperative rebalance, so the result can be too small.

@@ -11,8 +11,9 @@ These rules define a change exactly, so that two monitors return the same result
    partitions. If two members leave, the second member is chosen by the same rule.
 3. A topic can only *grow*, because Kafka cannot reduce the number of partitions. At least one member must subscribe to
    the topic. The racks of the new partitions are unknown.
-4. A partition moves if its new owner is different from today's owner. A move is *unavoidable* if today's owner leaves or
-   cannot keep the partition. ``moved_partitions`` counts all moves, ``unavoidable_moves`` counts only unavoidable moves.
+4. A partition moves if its new owner is different from today's owner. A move is *unavoidable* if today's owner leaves
+   or cannot keep the partition. ``moved_partitions`` counts all moves, ``unavoidable_moves`` counts only unavoidable
+   moves.
 5. For a cooperative strategy, all rounds are computed, as in ``comparison``.
 6. The produce rate of the busiest member is computed from the produce rates of the partitions (``fairness.busiest``).
    The produce rate of the busiest member is unknown if a topic grows.

@@ -9,9 +9,9 @@
    rule has the label `checksum` with the checksum of all rules. A different checksum means that the loaded rules belong
    to a different release.
 3. A test alert has the labels `alertname`, `severity`, `cluster` and `group`, and the labels from the command line. An
-   alert ends after `TEST_ALERT_SECONDS`. The finding contains the receivers that Alertmanager returns for the test alert.
-   Alerts with different labels are ignored, because an older test alert can still be active. The user must check at the
-   receiver that the alert arrived. If all receivers drop alerts (DROPPING_RECEIVERS), no notification arrives.
+   alert ends after `TEST_ALERT_SECONDS`. The finding contains the receivers that Alertmanager returns for the test
+   alert. Alerts with different labels are ignored, because an older test alert can still be active. The user must check
+   at the receiver that the alert arrived. If all receivers drop alerts (DROPPING_RECEIVERS), no notification arrives.
 4. Each test alert has a different label `group`, so that correct inhibition rules do not suppress test alerts. An
    inhibition rule without `group` suppresses test alerts. The default configuration of kube-prometheus-stack contains
    an inhibition rule without `group`.

@@ -63,7 +63,7 @@ class LocalFolder:
         return f"{self.root}/{name}"
 
     def refusal(self) -> OSError | None:
-        """Return an error if this process cannot list, enter or write one of the folders. Return None if there is no error.
+        """Return an error if this process cannot list, enter or write one of the folders. Return None without an error.
 
         If the root does not exist, only the nearest existing parent folder is checked. If the process cannot enter a
         parent folder, the error contains the path of the root.
@@ -87,7 +87,7 @@ def nearest_existing(folder: Path) -> Path:
 
 
 def folder_refusal(folder: Path) -> OSError | None:
-    """Return an error if this process cannot list, enter or write an existing folder. Return None if there is no error."""
+    """Return an error if this process cannot list, enter or write an existing folder. Return None without an error."""
     number = None
     disk = os.statvfs(folder)
     if not folder.is_dir():
