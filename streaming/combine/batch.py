@@ -15,10 +15,9 @@ from streaming.events import Position
 class RecordsBatch:
     """The columns of one batch. `is_commit` marks the rows that the bulk rules or the decoder accepted as commits.
 
-    For each row, `missing_below` contains the highest missing offset below the row's offset in the same partition. If
-    no such offset is missing, the value is -1. An offset is missing if Spark returned no record for it, or if its
-    record could not be decoded. The combiner sets the values for offsets without a record. Then `apply_missing` adds
-    the offsets of all undecodable records in one step, because a batch can contain many such records.
+    `missing_below` contains, for each row, the highest missing offset below the row's offset, or -1. An offset is
+    missing if Spark returned no record for it, or if its record could not be decoded. The combiner sets `missing_below`
+    for offsets without a record. For speed, `apply_missing` adds the offsets of all undecodable records in one step.
     """
 
     def __init__(self, records: pa.RecordBatch) -> None:
@@ -45,7 +44,10 @@ class RecordsBatch:
         return position, self._keys[row].as_py(), self._values[row].as_py()
 
     def add_decoded_commit(self, row: int, committed_offset: int) -> None:
-        """Add a commit that the decoder read. The commit has the row of its record, so all commits are in log order."""
+        """Add a commit that the decoder read.
+
+        A decoded commit keeps the row of its record, so all commits stay in log order.
+        """
         self.is_commit[row] = True
         self._committed_offset[row] = max(committed_offset, TOMBSTONE)
         key = self._keys[row].as_py()
@@ -55,7 +57,8 @@ class RecordsBatch:
     def mark_missing(self, row: int) -> None:
         """Mark the offset of a record as missing, because the record could not be decoded.
 
-        The rows of a partition must be marked in log order. `missing_below` does not change before `apply_missing`.
+        The rows of a partition must be marked in log order. `missing_below` changes only when `apply_missing` is
+        called.
         """
         self._undecodable_rows.append(row)
         self._last_undecodable[int(self.offsets_topic_partition[row])] = int(self.offsets_topic_offset[row])
@@ -79,7 +82,7 @@ class RecordsBatch:
     def commits(self) -> pa.Table:
         """Return all accepted commits in log order (READ_COMMIT_SCHEMA).
 
-        The result is a copy, so the memory of Spark's batch can be freed before the commits are reduced.
+        The result is a copy, so Spark can free the memory of its batch.
         """
         rows = pa.array(np.flatnonzero(self.is_commit))
         columns = [

@@ -8,16 +8,16 @@ A boundary is one of these records:
 - the record with the target assignment epoch of a KIP-848 or streams group,
 - the tombstone of a group.
 
-A record of the first two kinds can change which partitions a member has. Share groups commit no offsets, so they have
-no boundaries. This module does not know the previous generation of a group. So the caller checks whether a boundary has
-a new generation.
+A GroupMetadata record or a target assignment epoch can change which partitions a member has. Share groups commit no
+offsets, so they have no boundaries. This module does not know the previous generation of a group. So the caller checks
+whether a boundary has a new generation.
 
 A *membership change* is a record after which the group may have no members. While a group has no members, an operator
 can commit offsets. A membership change is one of these records:
 
 - the GroupMetadata record of a classic group without members,
-- the record with the group epoch of a KIP-848 or streams group. When a member sends the next heartbeat, the record with
-  the target assignment epoch follows. Until then, the group possibly has no members.
+- the record with the group epoch of a KIP-848 or streams group. The coordinator writes the record with the target
+  assignment epoch when a member sends its next heartbeat. Until that record, the group possibly has no members.
 """
 
 from __future__ import annotations

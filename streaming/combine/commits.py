@@ -6,9 +6,8 @@ Layouts (OffsetCommitKey v1, OffsetCommitValue v0-v4 of Kafka's coordinator):
     value  int16 version · int64 offset · [v3+: int32 leader epoch] · metadata · int64 commit time · [v1: int64 expiry]
            metadata is int16 length + bytes, in v4 an unsigned varint of length + 1; v4 ends with tagged fields
 
-The *bulk rules* check whole columns with NumPy. They accept only the common layouts. All other records go to the exact
-decoder. Examples are keys of legacy type 0, long metadata in v4, unusual tags, negative offsets, and missing or
-trailing bytes. So no valid record is lost.
+The *bulk rules* check whole columns with NumPy. The bulk rules accept only the common layouts. All other records go to
+the exact decoder. Examples of other records are keys of legacy type 0, long metadata in v4, and negative offsets.
 """
 
 from __future__ import annotations
@@ -135,8 +134,8 @@ def last_per_key(commits: pa.Table) -> pa.Table:
     """For each pair of partition and key, return the last row. The order of the rows does not change.
 
     Rows of one partition must be in log order. Normally, all commits of a group are in one partition. If a key occurs
-    in two partitions, the result has a row for each partition. So the result is the same whether one task or two tasks
-    read these partitions.
+    in two partitions, the result has a row for each partition. So the result does not depend on the number of tasks
+    that read the partitions.
     """
     identity = ["offsets_topic_partition", "key"]
     numbered = commits.select(identity).append_column("row", pa.array(np.arange(commits.num_rows)))
@@ -161,11 +160,11 @@ def clipped_times(timestamps_ms: Int64Array) -> Int64Array:
 def last_per_slot(commits: pa.Table, code: Int64Array | None = None) -> pa.Table:
     """For each key, return the last commit in each slot (SLOT_MS), in log order.
 
-    The *window* of a partition stores the WINDOW_COMMITS newest of these commits. So the result has at most
-    WINDOW_COMMITS commits per key. Slots depend only on timestamps. So it makes no difference whether commits are
-    reduced in one step or in several steps. If a broker's clock goes back, a new commit can belong to an earlier slot.
-    If a slot has a tombstone and a commit, the result has both, because a tombstone removes all earlier commits from
-    the window. `code` is the second result of `key_codes`. If `code` is None, this function computes it.
+    The *window* of a partition stores at most WINDOW_COMMITS commits, the newest of each slot. So the result has at
+    most WINDOW_COMMITS commits per key. Slots depend only on timestamps. So commits can be reduced in one step or in
+    several steps, with the same result. If a broker's clock goes back, a new commit can belong to an earlier slot. If a
+    slot has a tombstone and a commit, the result contains both. A tombstone removes all earlier commits from the
+    window. `code` is the second result of `key_codes`. If `code` is None, `last_per_slot` computes the codes.
     """
     slot = clipped_times(commits["timestamp_ms"].to_numpy()) // SLOT_MS
     key = pa.array(key_codes(commits)[1] if code is None else code)

@@ -14,16 +14,16 @@ Each rule applies to one group. `partition_gaps` updates the gaps with each batc
    - `group_deleted`: the tombstone of the group was read.
    - `round_passed`: since the boundary, the clock of the `__consumer_offsets` partition has advanced by more than
      `evaluation.stuck_after_seconds`. The first record that moves the clock past this limit closes the gap.
-   - `nothing_before`: no partition has a last commit. In this case, the gap closes immediately.
-   A commit after the record that closed the gap is ignored, even if both are in the same batch.
-5. The group's gap starts at the latest of all last commits. It ends at the earliest of all first commits. The gap of a
-   partition is the time from its own last commit to its own first commit. The worst gap is the longest gap of a single
-   partition. If several partitions have this longest gap, the partition with the lowest key is reported. A partition is
-   `silent` if it has no first commit when the gap closes. Silent partitions are counted separately, and have no gap of
-   their own.
+   - `nothing_before`: no partition has a last commit, so the gap closes immediately.
+   Commits after the record that closed the gap are ignored, also in the same batch.
+5. The gap of a group starts at the latest last commit of its partitions. The gap of a group ends at the earliest first
+   commit of its partitions. The gap of a partition is the time from its last commit to its first commit. The worst gap
+   is the longest gap of a single partition. If several partitions have this longest gap, the partition with the lowest
+   key is reported. A partition is `silent` if it has no first commit when the gap closes. Silent partitions have no
+   gap, and are counted separately.
 6. The *usual interval* is the mean time between two commits of a partition in the previous generation. For each
-   partition, the number of intervals is the number of its commits minus 1. For each partition, the time is measured
-   from its first to its last commit in the previous generation. The usual interval is the sum of these times, divided
+   partition, the number of intervals is the number of its commits minus 1. The time of a partition is the time from its
+   first to its last commit in the previous generation. The usual interval is the sum of the partitions' times, divided
    by the total number of intervals.
 7. An offset is missing if its record could not be decoded, or if Spark returned no record for it. Spark does not return
    compacted records, aborted records and transaction markers. The record at a missing offset was possibly a commit. So
@@ -32,23 +32,23 @@ Each rule applies to one group. `partition_gaps` updates the gaps with each batc
    - The number of silent partitions is unknown if the missing offset is after the last commit of a silent partition.
    - The usual interval is unknown if the missing offset is in the previous generation.
    - The gap is unknown if the group has no last commit and the missing offset is before the boundary.
-   If no offset is missing, the gap can also be unknown: the group has no last commit (`no_commit_before`), or no
-   partition has a first commit when the gap closes (`no_commit_after`).
+   The gap can also be unknown if no offset is missing. `no_commit_before`: the group has no last commit.
+   `no_commit_after`: no partition has a first commit when the gap closes.
 8. If the first commit has an earlier timestamp than the last commit, the gap is unknown (`clock_went_back`). The cause
    is two brokers with different clocks.
 9. The first commit of a partition (rule 3) can have a lower committed offset than its last commit (rule 2). The
-   *recommitted records* are the records between these two offsets. For example, if the last commit has the offset 100
-   and the first commit has the offset 60, there are 40 recommitted records. If the first commit does not have a lower
-   offset, the number is 0. For a group, the number is the sum over all partitions with both commits. This number is a
-   minimum: members possibly processed more records twice before they committed. Silent partitions do not count. The
-   number is unknown in these cases:
+   *recommitted records* are the records between the first commit's offset and the last commit's offset. For example, if
+   the last commit has the offset 100 and the first commit has the offset 60, there are 40 recommitted records. If the
+   offset of the first commit is not lower, the partition has 0 recommitted records. The recommitted records of a group
+   are the sum over all partitions with both commits. The sum is a minimum: members possibly processed more records
+   twice before they committed. Silent partitions do not count. The number of recommitted records is unknown in these
+   cases:
    - No partition has both commits.
    - A missing offset is between the two commits, or after the last commit of a silent partition (rule 7).
-   - The first commit has a lower offset than the last commit, and a membership change (`boundaries.MembershipChange`)
-     comes between the boundary and the first commit. An operator can reset offsets only while a group has no members.
-     For example, the last commit has the offset 100, then a record shows that the group has no members, then an
-     operator resets the offset to 0. In this case, no member processed 100 records twice. A reset after the end of the
-     gap is also not counted, because it is the last commit before the next rebalance.
+   - The first commit has a lower offset, and a membership change comes between the boundary and the first commit. An
+     operator can reset offsets only while a group has no members. For example, an operator resets the offset from 100
+     to 0 while the group has no members. In this case, no member processed 100 records twice. A reset after the end of
+     the gap does not count.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ def update_live_commits(
     """Return the live commits after a batch (LIVE_SCHEMA).
 
     `known` has the live commits before the batch, and `newer` has the commits of the batch (COMMIT_SCHEMA). `early` has
-    the runs (RUN_SCHEMA) before which the batch has no boundary of their group. `partition_commits` contains the
+    the runs (RUN_SCHEMA) before the first boundary of their group in the batch. `partition_commits` contains the
     commits by key, only for groups that have a boundary in the batch.
     """
     last = last_per_key(pa.concat_tables([known.select(COMMIT_SCHEMA.names), newer]))
@@ -59,7 +59,7 @@ def _find_rows(keys: pa.ChunkedArray, known_keys: pa.ChunkedArray) -> Int64Array
 
 
 def _take(column: pa.ChunkedArray, rows: Int64Array) -> Int64Array:
-    """Return the values at these rows. The value for row -1 is arbitrary, so do not use it."""
+    """Return the values at these rows. The value for row -1 has no meaning."""
     values = column.to_numpy()
     return values[rows] if len(values) else np.full(len(rows), -1, dtype=np.int64)
 

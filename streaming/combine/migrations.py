@@ -31,6 +31,9 @@ def _unknown_recommitted(gap: dict[str, Any]) -> dict[str, Any]:
 
 
 def _last_commit(commit: list[int]) -> list[int]:
-    """Return the three fields of `LastCommit`. Version 1 wrote the first two, some development versions all three."""
+    """Return the three fields of `LastCommit`.
+
+    Version 1 wrote two of the fields, and some development versions wrote all three.
+    """
     offset, timestamp_ms, *_ = commit
     return [offset, timestamp_ms, _NO_COMMITTED_OFFSET]

@@ -3,12 +3,12 @@
 1. The coordinator writes all records of a group to one partition: `Utils.abs(groupId.hashCode()) % partitions`. This is
    the group's *own* partition. If a record of the group is in a different partition, the coordinator did not write this
    record.
-2. Kafka advises against a change of the partition count. A running broker continues to use the count that it read at
-   its start. So after a change, both counts are in use for some time. A group has one own partition for each count that
-   the monitor has seen.
-3. A broker that starts after the change computes the group's partition with the present count. It loads the group from
-   this partition, which is the *home* of the group. At first, the home has no records of the group. So the group starts
-   again without members and offsets. When members time out or offsets expire, brokers still write to the group's
+2. Kafka advises against a change of the partition count. A running broker uses the partition count that it read at its
+   start. So after a change, some brokers use the old count, and others use the new count. A group has one own partition
+   for each count that the monitor has seen.
+3. A broker that starts after the change computes the group's partition with the present count. The broker loads the
+   group from this partition: the *home* of the group. At first, the home has no records of the group. So the group
+   starts again without members and offsets. When members time out or offsets expire, brokers still write to the group's
    earlier partition. But members use only the group in the home. So the home has priority over every other partition.
 4. If no count is known, every partition is accepted.
 """
@@ -88,7 +88,7 @@ def _absolute_hashes(keys: pa.Array) -> Int64Array:
 def _hashes_of(names: pa.Array, length: int) -> Iterator[Int64Array]:
     """Yield the hash codes of the names. Every name must have `length` bytes.
 
-    Each array contains a part of the hash codes. This limits memory use.
+    Each array contains a part of the hash codes, to limit memory use.
     """
     content, at_once = b"".join(names.to_pylist()), max(1, _BYTES_AT_ONCE // max(1, length))
     matrix = np.frombuffer(content, dtype=np.uint8).reshape(len(names), length)

@@ -112,8 +112,6 @@ def merge_gaps(gaps: PartitionGaps, known: pa.Table, inputs: GapInputs, stuck_af
 
 @dataclass(slots=True)
 class _GapMerger:
-    """Updates the commit gaps of one partition with the records of a batch."""
-
     inputs: GapInputs
     clock: Clock
     stuck_after_seconds: int
@@ -188,7 +186,6 @@ class _GapMerger:
         return {key: commits for partitions in partition_commits.values() for key, commits in partitions.items()}
 
     def _apply_boundary(self, boundary: Boundary, partitions: dict[bytes, PartitionCommits]) -> None:
-        """Apply rules 1, 2 and 4 of the module `gaps`."""
         group, generation_id = boundary.group, boundary.generation_id
         known = self.groups.get(group)
         if known is not None and known.generation_id == generation_id:

@@ -49,7 +49,7 @@ class DecodeFailure(msgspec.Struct, frozen=True):
 
 
 class FailureSummary(msgspec.Struct, frozen=True):
-    """The undecodable records of one reason that exceed the size limit of a batch (`decode_failures`, rule 3)."""
+    """A summary of the undecodable records with one reason above the size limit (`decode_failures`, rule 3)."""
 
     reason: str
     records: int
@@ -89,7 +89,7 @@ class PartitionBatch(msgspec.Struct, frozen=True, tag="batch"):
 class CommitsVanished(msgspec.Struct, frozen=True, tag="commits_vanished"):
     """Keys and offsets of deleted commits whose tombstones the monitor did not read.
 
-    The event removes only the commits at these offsets. It does not remove a later commit of the same key.
+    `CommitsVanished` removes only the commits at these offsets, and no later commit of the same key.
     """
 
     keys: tuple[bytes, ...]

@@ -60,7 +60,7 @@ def reduce_to_runs(
     """Reduce commits (READ_COMMIT_SCHEMA) to runs (RUN_SCHEMA). The commits of each partition must be in log order.
 
     `keys` and `code` are the results of `key_codes`. `boundaries` maps each partition to its boundaries in log order.
-    It must contain all boundaries up to the last commit.
+    `boundaries` must contain all boundaries up to the last commit.
     """
     partition, offsets_topic_offset = (
         commits["offsets_topic_partition"].to_numpy(),
@@ -98,7 +98,7 @@ def _boundary_offsets(
     offsets_topic_offset: Int64Array,
     boundaries: Mapping[int, Sequence[Boundary]],
 ) -> Int64Array:
-    """For each commit, return the offset of its group's last boundary before the commit. BEFORE_ANY: there is none."""
+    """For each commit, return the offset of its group's last boundary before the commit, or BEFORE_ANY."""
     last_offsets = np.full(len(code), BEFORE_ANY, dtype=np.int64)
     groups = sorted({boundary.group for of_partition in boundaries.values() for boundary in of_partition})
     group = group_numbers(keys, groups)[code] if groups else np.empty(0, dtype=np.int64)
@@ -148,7 +148,7 @@ def _run_numbers(keys: int, code: Int64Array, partition: Int64Array, boundary_of
 class _RunRows:
     """The rows from which runs are built. Each array has one row number per run, or -1 if there is no such row.
 
-    The array `run_commits` is an exception: it has the number of commits of each run.
+    `run_commits` instead contains the number of commits of each run.
     """
 
     any_row: Int64Array
@@ -221,6 +221,6 @@ def _take(column: pa.ChunkedArray, rows: Int64Array) -> Int64Array:
 
 
 def select_runs(runs: pa.Table, *, is_before_any: bool) -> pa.Table:
-    """Return only the runs with the boundary BEFORE_ANY, or, if `is_before_any` is False, only the runs without it."""
+    """Return the runs with the boundary BEFORE_ANY. If `is_before_any` is False, return all other runs."""
     before_any = pc.equal(runs["boundary_offset"], BEFORE_ANY)
     return runs.filter(before_any if is_before_any else pc.invert(before_any))
