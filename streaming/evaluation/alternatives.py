@@ -3,12 +3,12 @@
 The monitor computes these results when it evaluates a generation. Rules:
 
 1. The computation starts from the assignment of the evaluated generation. A group without a fairness score has what-if
-   results only if the reason for the missing score is `subscriptions_too_many` (`imbalance`, rule 4).
-2. The monitor computes results for the present number of members. If the group has up to `MOST_PARTITIONS_CHANGED`
-   partitions, the monitor also computes results for one more member and for one fewer member. A group with more than
-   `MOST_PARTITIONS` partitions has no what-if results. DESIGN.md shows how long the computation takes.
-3. `remedy` is a strategy that removes the topic skew of the generation: with this strategy, the score is 100. If
-   several strategies have the score 100, `remedy` is the strategy that moves the fewest partitions
+   results only for the reason `subscriptions_too_many` (`imbalance`, rule 4).
+2. The monitor computes results for the present number of members. A group with up to `MOST_PARTITIONS_CHANGED`
+   partitions also has results for one member more and one member fewer. A group with more than `MOST_PARTITIONS`
+   partitions has no what-if results.
+3. `remedy` is a strategy that removes the topic skew of the generation, so that the score is 100. If several strategies
+   have the score 100, `remedy` is the strategy that moves the fewest partitions
    (`assignors.what_if.topic_skew.choose_remedy`).
 4. If one batch evaluates several generations, the monitor computes the what-if results only for the last generation.
 """
@@ -46,10 +46,10 @@ _ACCEPTED_SCORE_REASONS = frozenset({"", "subscriptions_too_many"})
 class Alternative(msgspec.Struct, frozen=True, array_like=True):
     """The what-if result of one strategy: the group changes by `change`, then `strategy` computes an assignment.
 
-    All numbers describe this assignment. If `strategy` is `TODAY`, they describe the present assignment. If a user's
-    strategy fails or returns an invalid assignment, `failure` contains a short reason and a description, and all fields
-    after `failure` are None. If the members have too many different subscriptions, `score` and `excess_partitions` are
-    None.
+    All numbers describe the assignment of `strategy`. If `strategy` is `TODAY`, all numbers describe the present
+    assignment. If a user's strategy fails or returns an invalid assignment, `failure` contains a reason and a
+    description. All fields after `failure` are then None. If the members have too many different subscriptions, `score`
+    and `excess_partitions` are None.
     """
 
     change: str

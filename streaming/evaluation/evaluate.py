@@ -1,7 +1,7 @@
 """Build the report of one group from its records and the last sample.
 
-1. If an open transaction blocks the group, its state is Unknown and its verdict is `unknown`. The report contains no
-   values from the last sample, but it contains the rebalance counts from all records that the monitor has read.
+1. If an open transaction blocks the group, its state is Unknown and its verdict is `unknown`. The report of a blocked
+   group contains rebalance counts, but no values from the last sample.
 2. While a classic group rebalances, its verdict is `rebalancing`. Only a listing of groups shows such a rebalance,
    because the coordinator writes no record about it. While a KIP-848 group reconciles, its verdict stays the same,
    because the verdict depends only on the targets.
@@ -148,7 +148,6 @@ def _report_from_records(recorded: RecordedGroup) -> GroupReport:
 
 
 def _report_without_record(recorded: RecordedGroup) -> GroupReport:
-    """Apply rule 3."""
     unknown = Membership(CLASSIC, coordinator=recorded.coordinator)
     if recorded.is_blocked:
         return GroupReport(recorded.group_id, unknown, not_known=(BLOCKED,), limits=recorded.limits)
@@ -168,7 +167,6 @@ def _report_without_record(recorded: RecordedGroup) -> GroupReport:
 
 
 def _blocked_verdict(group_state: GroupState) -> tuple[StrategyDrift, ...]:
-    """Apply rule 1."""
     return (
         (StrategyDrift(_own_strategy(group_state), True, UNKNOWN, BLOCKED),)
         if _has_consumers(group_state.snapshot)

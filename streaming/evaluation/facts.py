@@ -97,10 +97,10 @@ class AssignmentReport:
 class FairnessReport:
     """How partitions, lag and throughput are distributed. Lag and throughput come from the last measurement.
 
-    `skewed_topics` is the number of topics in the topic skew: the same members have the extra partition of each of
-    these topics. `skew_partitions` is the number of partitions that the busiest members have in excess of the fairest
-    assignment (`assignors/fairness/evenness.py`). `remedy` is the strategy that removes the skew with the fewest moves.
-    `what_if` contains the what-if results for the present assignment.
+    `skewed_topics` is the number of topics in which the same members have the extra partition. `skew_partitions` is the
+    number of partitions that the busiest members have above the fairest assignment (`assignors/fairness/evenness.py`).
+    `remedy` is the strategy that removes the skew with the fewest moves. `what_if` contains the what-if results for the
+    present assignment.
     """
 
     work: tuple[Imbalance, ...] = ()
@@ -141,7 +141,7 @@ class RebalanceReport:
 class Members:
     """The members of the group.
 
-    The values of single members are computed when a page or a metric first needs them. Then the values are cached.
+    The values of single members are computed when a page or a metric first needs them, and are then cached.
     """
 
     snapshot: GroupSnapshot | None = None

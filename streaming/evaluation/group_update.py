@@ -119,11 +119,10 @@ def apply_batch(  # noqa: PLR0913 - everything that the update depends on, by na
 ) -> GroupUpdate:
     """Apply the events of one batch to the state of a group.
 
-    External facts are applied before log events, because the driver knew the facts before Spark read the records. If an
-    incomplete verdict waits for such a fact, the verdict becomes complete before a newer record replaces it. The result
-    does not depend on how Spark divides the events into batches. `names` contains the names of all topics at the start
-    of the query. After the first record in the group's home partition, records in other partitions are ignored
-    (`combine.own_partitions`, rule 3).
+    External facts are applied before log events, because the driver knew the facts before Spark read the records. So an
+    incomplete verdict becomes complete before a newer record replaces it. The result does not depend on how Spark
+    divides the events into batches. `names` contains the names of all topics at the start of the query. After the first
+    record in the group's home partition, records in other partitions are ignored (`combine.own_partitions`, rule 3).
     """
     home = own_partitions.home(state.snapshot.group_id)
     events = list(events)
@@ -176,8 +175,8 @@ def _split_waiting(
 ) -> tuple[tuple[GroupSnapshot, ...], tuple[GroupSnapshot, ...]]:
     """Return the snapshots before the first snapshot that must wait for topic names, and the other snapshots.
 
-    The rows of the first part are written now. If the snapshots have more than PENDING_MEMBERS members in total, the
-    first part also contains the oldest snapshots that wait. Their rows contain topic ids.
+    The rows of the first part are written now. If the snapshots have more than PENDING_MEMBERS members, the first part
+    also contains the oldest waiting snapshots. Their rows contain topic ids.
     """
     members = 0
     first_allowed = len(waiting)

@@ -51,8 +51,7 @@ class Evaluation(msgspec.Struct, frozen=True):
     `imbalances` describes how partitions are distributed. `skew` is the topic skew, or None if there is no topic skew.
     `metadata_sampled_at_ms` is the time of the oldest sample of topic metadata. `assigned_by` is the library that
     computed the assignment, with the evidence for this library. `not_known` contains the names of missing inputs.
-    `awaits_sample` is True if the monitor needs a newer sample of a topic, because the present sample is older than the
-    record and contradicts the record.
+    `awaits_sample` is True if the present sample of a topic is older than the record and contradicts the record.
     """
 
     position: Position
@@ -131,8 +130,7 @@ def _evaluate_assignment(
 def _missing_inputs(snapshot: GroupSnapshot, assigned_by: Leader) -> tuple[str, ...]:
     """Return the names of the missing inputs.
 
-    `metadata_of_the_time` is a missing input if a topic was sampled after the record, because its partition count may
-    have been different when the record was written.
+    `metadata_of_the_time` is a missing input if a topic was sampled after the record.
     """
     position = snapshot.position
     is_late = position is not None and any(
@@ -184,7 +182,7 @@ def _strategy_drifts(
 
 
 def _as_leader_computes(leader: Leader, assignor: PartitionAssignor) -> PartitionAssignor:
-    """Return the strategy as the leader's library implements it. Usually, this is `assignor`."""
+    """Return the strategy as the leader's library implements it. The result is usually `assignor`."""
     return AS_LEADER.get(leader.implementation, {}).get(assignor.name, assignor)
 
 

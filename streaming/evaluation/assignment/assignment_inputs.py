@@ -25,12 +25,12 @@ from streaming.group.snapshot import GroupSnapshot
 
 @dataclass(frozen=True)
 class AssignmentInputs:
-    """The recorded values of one generation. They are the inputs of each evaluation of its assignment.
+    """The recorded values of one generation. The recorded values are the inputs of each evaluation of the assignment.
 
     `owners` contains every owner in the assignment, even if the owner is not a member of the group. `unknown_topics`
     are subscribed topics whose partition count is unknown. `changed_topics` are topics whose partition count has
     changed since the assignment. `stale_topics` are topics whose last sample is older than the record and contradicts
-    the record (`sampled_topics`). `unknown_inputs` names the kinds of member values that are unknown, in the words of
+    the record (`sampled_topics`). `unknown_inputs` names the unknown values of members, in the words of
     `group.not_known`.
     """
 

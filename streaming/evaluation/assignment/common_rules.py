@@ -1,4 +1,4 @@
-"""Check the common rules. These rules apply to every group whose members share partitions.
+"""Check the common rules. The common rules apply to every group whose members share partitions.
 
 Rules:
 
@@ -7,18 +7,18 @@ Rules:
 2. While a group rebalances, the owners of partitions are unknown. The owners are also unknown if the state of the group
    is unknown, or if a topic id has no name. The state of a classic group is unknown if its last record cannot be
    decoded. If the owners are unknown, no rule is checked, and the start times of unowned partitions stay the same (rule
-   4). A member with an unknown assignment may own any partition. So if a group has such a member, its unowned
-   partitions are unknown, and rules 6 and 7 are checked only for the other members.
+   4). A member with an unknown assignment may own any partition. So the unowned partitions of the member's group are
+   unknown. Rules 6 and 7 are checked only for the other members.
 3. Each existing partition of a subscribed topic must have an owner. A partition certainly exists if a sample after the
-   record contains the partition. It also exists if a sample before the record contains it, and the record assigns a
-   partition of the same topic with a higher number. All other partitions are *pending*. A pending partition counts as
-   unowned only after a later sample shows the partition.
+   record contains the partition. A partition of an earlier sample also exists if the record assigns a higher partition
+   number of its topic. All other partitions are *pending*. A pending partition counts as unowned only after a later
+   sample shows the partition.
 4. Each unowned partition has a start time. Usually, the start time is the time of the first record in which the
    partition has no owner. If the partition did not exist at that time, the start time is the time of the first sample
    that shows the partition. The start time stays the same until the partition has an owner. Exception: if the monitor
    corrects the times of samples (`broker_clocks.py`), the start time can become earlier.
 5. An unowned partition is *withheld* if a member claims the partition and the strategy is not eager. The next round of
-   the cooperative rebalance (KIP-429) assigns the partition. So withheld partitions do not count as violations.
+   the cooperative rebalance (KIP-429) assigns a withheld partition.
 6. The owner of a partition must subscribe to the topic of the partition. For members with an unknown subscription, rule
    6 is not checked.
 7. A partition must have only one owner. Rule 7 applies only to strategies that never assign a partition to two members.

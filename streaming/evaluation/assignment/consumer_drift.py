@@ -11,10 +11,9 @@ strategy does not change targets that it has computed itself. Rules:
    its default assignor. No record contains the default assignor, so the monitor requests it from the coordinator. Until
    the coordinator responds, the monitor computes one verdict for `uniform` and one verdict for `range`. The better
    verdict counts. If both verdicts are `drift`, the result is `unknown` for the reason `server_assignor_not_told`.
-3. If members name two or more assignors equally often, and no assignor more often, the monitor cannot predict which of
-   them the coordinator uses, because the coordinator searches an unordered map. So the monitor computes a verdict for
-   each of these assignors, and the best verdict counts. If all these verdicts are `drift`, the result is `drift`.
-   Exception: if the monitor does not implement one of these assignors, the result is `unknown`.
+3. If members name two or more assignors most often, the coordinator can use any of these assignors. So the monitor
+   computes a verdict for each of these assignors, and the best verdict counts. If all these verdicts are `drift`, the
+   result is `drift`. Exception: if the monitor does not implement one of these assignors, the result is `unknown`.
 """
 
 from __future__ import annotations

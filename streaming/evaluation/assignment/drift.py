@@ -8,9 +8,9 @@ group's own strategy, the first rule that applies determines the verdict:
    rule, the verdict is `not_evaluated`.
 2. The verdict is `unknown` if an input is missing. The reason names the input:
 
-   - `metadata_missing`: the partition count of a subscribed topic is unknown. This reason also replaces the verdict
-     `drift` if an outdated sample may be the cause of `drift`. Such a sample is older than the record and contradicts
-     the record (`sampled_topics`).
+   - `metadata_missing`: the partition count of a subscribed topic is unknown. `metadata_missing` also replaces the
+     verdict `drift` if an outdated sample may be the cause of `drift`. An outdated sample is older than the record and
+     contradicts the record (`sampled_topics`).
    - `member_subscription`, `member_assignment`: the subscription or the assignment of a member cannot be decoded.
    - `target_assignment`: no record has the target of a KIP-848 member.
    - `resolved_regex`: the topics of a KIP-848 member's regular expression are unknown. Coordinators never return these
@@ -33,9 +33,9 @@ group's own strategy, the first rule that applies determines the verdict:
 7. The verdict is `drift`, rule `replay_differs`, if the strategy has exactly one correct result. The monitor knows this
    result only if it knows the leader's library, or if a user has written the strategy.
 8. The verdict is `equivalent` if the strategy has many correct results, and the actual assignment follows the balance
-   rule. Sticky strategies have many correct results. The strategies of kafka-go also have many correct results, because
-   the result depends on the order of the partitions in the broker's response.
-9. Otherwise the verdict is `differs_from_java`. The assignment breaks no rule.
+   rule. Sticky strategies and the strategies of kafka-go have many correct results. The result of a kafka-go strategy
+   depends on the order of the partitions in the broker's response.
+9. The verdict is `differs_from_java` if no earlier rule applies. An assignment with this verdict breaks no rule.
 
 The verdict depends only on the present owners. An unnecessary move of a partition does not change the verdict.
 Unnecessary moves are counted for the rebalance (`partition_movement`).
@@ -160,7 +160,7 @@ def strategy_drift(
 def evaluate_common_rules(inputs: AssignmentInputs, strategy: str, reason: str) -> StrategyDrift:
     """Check only the common rules (rule 1).
 
-    An unassigned partition that a member claims may be withheld. So it does not break the rule `unassigned`.
+    An unassigned partition that a member claims does not break the rule `unassigned`: the partition may be withheld.
     """
     claimed = {at for member in inputs.spec.members for at in member.owned}
     is_uncertain = inputs.unknown_inputs or inputs.unknown_topics or inputs.changed_topics or inputs.stale_topics
@@ -227,9 +227,9 @@ def _drift(
 ) -> StrategyDrift:
     """Return the verdict `drift`, with a list of the partitions whose owners break a rule.
 
-    `expected_owners` are the owners in the valid assignment that is nearest to the actual assignment. If the strategy
-    has one correct result (`is_exact`), or if the assignment is unbalanced, each partition whose owner is not the
-    expected owner is misplaced. Otherwise, only the partitions that a violation names are misplaced.
+    `expected_owners` are the owners in the valid assignment that is nearest to the actual assignment. If `is_exact` is
+    True or the assignment is unbalanced, each partition without its expected owner is misplaced. Otherwise, only the
+    partitions that a violation names are misplaced.
     """
     rules = {one.rule for one in broken}
     at_fault = {one.partition for one in broken if one.partition is not None}
@@ -283,5 +283,5 @@ def _expected_owners(expected: GroupAssignment) -> Owners:
 
 
 def _differing_partitions(owners: Owners, expected_owners: Owners) -> set[TopicPartition]:
-    """Return the partitions whose owners differ. Set operations are fast."""
+    """Return the partitions whose owners differ."""
     return {at for at, _ in owners.items() ^ expected_owners.items()}

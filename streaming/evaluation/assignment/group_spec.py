@@ -30,7 +30,7 @@ def group_spec(snapshot: GroupSnapshot, metadata: GroupMetadata) -> GroupSpec:
 
 
 def _reads_racks(metadata: GroupMetadata) -> bool:
-    """Return True if the leader uses the racks of members. Old libraries ignore these racks."""
+    """Return True if the leader uses the racks of members. Old client libraries ignore these racks."""
     leader = next((member for member in metadata.members if member.member_id == metadata.leader), None)
     return leader is None or leader.subscription is None or leader.subscription.version >= RACKS_SINCE
 
@@ -41,7 +41,7 @@ def sampled_partitions(snapshot: GroupSnapshot) -> Mapping[str, int]:
 
 
 def sampled_racks(snapshot: GroupSnapshot) -> Mapping[str, tuple[tuple[str | None, ...], ...]]:
-    """Return the racks of the replicas of each partition, by topic. Topics without racks are absent."""
+    """Return the racks of the replicas of each partition, by topic. The result omits topics without racks."""
     return {topic: sampled.racks for topic, sampled in snapshot.topics.items() if sampled.partitions and sampled.racks}
 
 
@@ -69,8 +69,8 @@ def _with_sticky_claim(
     """Return a copy of the member with the partitions and the generation that its user data claims.
 
     A `sticky` member revokes its partitions before it joins, and claims them in its user data. Version 0 of the user
-    data has no generation. kafka-python writes the claim in a format of its own. A Java leader cannot read this format
-    and ignores the claim. Leaders of other libraries use the claim.
+    data has no generation. The user data of kafka-python has a different format. A Java leader ignores the claims of
+    kafka-python members.
     """
     in_own_form = None if reads_only_java_form else kafka_python_sticky_user_data(user_data)
     owned, generation_id = in_own_form if in_own_form and in_own_form[0] else sticky_user_data(user_data)
@@ -104,7 +104,10 @@ def target_spec(snapshot: GroupSnapshot) -> GroupSpec:
 
 
 def _topics_or_target_topics(member: GroupMember) -> tuple[str, ...]:
-    """Return the subscribed topics of a member. If these are unknown, return the topics in the member's target."""
+    """Return the subscribed topics of a member.
+
+    If the subscribed topics are unknown, return the topics in the member's target.
+    """
     if member.subscribed_topics is not None:
         return member.subscribed_topics
     return tuple(dict.fromkeys(topic for topic, _ in member.target or ()))

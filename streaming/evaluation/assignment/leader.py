@@ -26,11 +26,11 @@ Rules:
    an assignment are ignored.
 2. If only one library is a candidate, the leader uses this library. If there are several candidates, the client id of
    the leader decides. The leader uses a candidate if the leader's client id is the default client id of only this
-   candidate. Otherwise, the library is unknown, and all candidates remain.
+   candidate. If the client id does not decide, the library is unknown, and all candidates remain.
 3. Many small libraries write version 0 and null user data into the assignments and into the subscription. If a leader
    writes this format, only the default client id identifies the library.
-4. DescribeGroups does not name the leader. If the leader is unknown, any member can be the leader. In this case, the
-   library is unknown, and the candidates of all members are combined.
+4. DescribeGroups does not name the leader. If the leader is unknown, any member can be the leader. The library of an
+   unknown leader is unknown, and the candidates of all members are combined.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 2. Any other member that has the default client id of a library uses this library. For example, the default client id of
    Java's consumer is `consumer-<group id>-<number>`. Users can configure any client id, so rule 2 is weaker evidence
    than rule 1.
-3. Otherwise, the library is unknown.
+3. If rules 1 and 2 do not apply, the library is unknown.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class MemberLibrary:
 def member_library(
     group_id: str, member: GroupMember, leader: GroupMember | None, assigned_by: str | None
 ) -> MemberLibrary | None:
-    """Return the library of a member, or None if it is unknown.
+    """Return the library of a member, or None if the library is unknown.
 
     `assigned_by` is the library that computed the assignment, or `broker`. Rule 1 does not apply to `broker`.
     """

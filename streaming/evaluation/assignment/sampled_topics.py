@@ -1,4 +1,4 @@
-"""Check whether a topic's sampled partition count is also the partition count at the time of a record.
+"""Check whether a topic had its sampled partition count at the time of a record.
 
 A topic can be created, deleted or extended after a sample and before a record. Rules:
 

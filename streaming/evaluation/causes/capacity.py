@@ -1,11 +1,10 @@
 """Estimate the capacity of each member: how many records per second the member can consume.
 
 1. The capacity of a member is its consume rate at the latest sample at which it was *busy*. A member is busy if one of
-   its partitions is behind or late (`lateness.py`). Also, all partitions of the member that receive records must have
-   lag. If a member is not busy, its consume rate shows how much producers write, not how much the member can consume.
-2. The capacity is known only after the member was busy at MIN_SAMPLES samples. In `lateness.py`, MIN_SAMPLES has the
-   same value: a partition becomes late only after it was behind at this number of samples. So when the group gets a
-   cause of lag, the capacity is usually known.
+   its partitions is behind or late (`lateness.py`). All partitions of a busy member that receive records have lag. If a
+   member is not busy, its consume rate shows how much producers write, not how much the member can consume.
+2. The capacity is known only after the member was busy at MIN_SAMPLES samples. A partition becomes late only after
+   MIN_SAMPLES samples, too (`lateness.py`). So when the group gets a cause of lag, the capacity is usually known.
 3. The capacity is unknown while the rate of the busy member falls. All rates are averages over five minutes. So after a
    member becomes slower, its rate still includes faster minutes. Once per COMPARE_MS, the monitor compares the rate
    with the rate of the previous comparison. The rate falls if it is less than (1 - MIN_GAIN) times the previous rate.

@@ -43,12 +43,12 @@ NO_COMMITS: Final = "no_commits"
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """The cause of a group's lag, with its evidence. Fields that the kind of cause does not use are None or empty.
+    """The cause of a group's lag, with its evidence. Fields that a cause does not use are None or empty.
 
     `reason` is set for the kinds `stopped` and `unknown`. `member` is the name of the member that the cause concerns.
-    It is empty for a cause that concerns a host or the whole group. The produce rate and the consume rate describe the
-    hot partition, the member or the group: the kind decides which. For the kind `slow_host`, they are mean rates of the
-    late members on the host. `others_consumed_records_per_second` is the mean consume rate of the members that receive
+    `member` is empty for a cause that concerns a host or the whole group. The produce rate and the consume rate
+    describe the hot partition, the member or the group. For the cause `slow_host`, both rates are means over the late
+    members on the host. `others_consumed_records_per_second` is the mean consume rate of the members that receive
     records and are not late. `fair_records_per_second` is the produce rate that the busiest member would have in the
     fairest assignment. `rebalances` is the number of rebalances in the last `window_seconds`. `lost_seconds` is the
     time without commits around these rebalances. `since_ms` is the time of the first sample with this cause. `advice`

@@ -6,30 +6,29 @@ minutes (`evaluation.lag.rates`). Rules 2 to 9 ignore late partitions that are b
 1. `unknown` (`open_transaction`): an open transaction blocks every late partition.
 2. `rebalancing`: the *lost time* explains the lag. Lost time is the time without commits around rebalances. The
    *window* is the time since records of the group began to wait, but at most the last WINDOW_MS (`late_group.py`, rule
-   2). The rule applies in three cases. (a) The lost time is at least half of the window. (b) The lost time is at least
-   EXPLAINING_SHARE of the window, and in the rest of the window, the group consumed at least as fast as producers
-   wrote. (c) The window contains at least MIN_REBALANCES rebalances, and the group had no commit in the last
-   STOPPED_MS.
-3. `stopped`: the rule applies in three cases. (a) The group has no members, and had no commit in the last STOPPED_MS.
-   (b) No late partition has an owner. (c) Each late partition has the status STOP or STALL, and no other partition had
-   a commit in the last STOPPED_MS.
+   2). The rule applies in three cases. Case a: the lost time is at least half of the window. Case b: the lost time is
+   at least EXPLAINING_SHARE of the window, and the group kept up with the producers in the rest of the window. Case c:
+   the window contains at least MIN_REBALANCES rebalances, and the group had no commit in the last STOPPED_MS.
+3. `stopped`: the rule applies in three cases. Case a: the group has no members, and had no commit in the last
+   STOPPED_MS. Case b: no late partition has an owner. Case c: each late partition has the status STOP or STALL, and no
+   other partition had a commit in the last STOPPED_MS.
 4. `unknown` (`owners_unknown`, `rates_unknown`): the owner or a rate of a partition is unknown. The next rules compare
    rates of members, so these rules need the owners and the rates.
 5. `unknown` (`catching_up`): the group consumes the late partitions faster than producers write to them. So the cause
    of the lag has already ended.
-6. `hot_partition`: the produce rate of one late partition is too high for any member. This produce rate exceeds the
-   capacity of the partition's owner (`capacity.py`) and the consume rate of each member. This produce rate is also at
-   least HOT_FACTOR times the mean produce rate of all other partitions. If the group has a single partition, rule 9
-   applies instead.
+6. `hot_partition`: the produce rate of one late partition is too high for any member. The produce rate of the hot
+   partition exceeds the capacity of its owner (`capacity.py`), and the consume rate of each member. The produce rate of
+   the hot partition is also at least HOT_FACTOR times the mean produce rate of all other partitions. If the group has a
+   single partition, rule 9 applies instead.
 7. `assignment`: a different assignment would help. The produce rate of a late member's partitions exceeds the member's
    capacity. In the fairest assignment, the produce rate of the busiest member would be below the capacity of every
    member. Unknown capacities are ignored.
 8. `slow_member`, `slow_host`: only one member has late partitions (`slow_member`), or only members on one host have
-   late partitions (`slow_host`). Other members receive records and are not late. None of these other members runs on
-   the slow host. The rule compares mean rates of the late members and of the other members. The late members receive at
-   most SIMILAR_INPUT times as many records as the other members. The consume rate of the late members is below their
-   produce rate, and below SLOW_SHARE times the consume rate of the other members. The rule does not apply if a late
-   partition has no owner.
+   late partitions (`slow_host`). Other members receive records, are not late, and do not run on the slow host. The rule
+   compares mean rates of the late members and of the other members. The late members receive at most SIMILAR_INPUT
+   times as many records as the other members. The consume rate of the late members is below their produce rate, and
+   below SLOW_SHARE times the consume rate of the other members. The rule does not apply if a late partition has no
+   owner.
 9. `under_provisioned`: each member that receives records has a late partition, and consumes fewer records than its
    partitions receive. Blocked partitions do not count.
 10. `unknown` (`no_rule`): no other rule applies.
@@ -113,7 +112,6 @@ def cause_of_lag(facts: LagFacts) -> Cause | None:
 
 
 def _rebalancing(facts: LagFacts, late: Sequence[PartitionWork]) -> Cause | None:
-    """Apply rule 2."""
     if facts.window_ms <= 0:
         return None
     lost_share = min(1.0, facts.lost_ms / facts.window_ms)
@@ -137,7 +135,6 @@ def _explains_lag(lost_share: float, late: Sequence[PartitionWork]) -> bool:
 
 
 def _stopped(facts: LagFacts, late: Sequence[PartitionWork]) -> Cause | None:
-    """Apply rule 3."""
     if facts.member_count == 0 and not _has_recent_commit(facts, facts.partitions):
         return Cause(STOPPED, NO_MEMBERS)
     if facts.work is not None and facts.work.members and not any(one.member_id for one in late):
@@ -153,7 +150,6 @@ def _has_recent_commit(facts: LagFacts, partitions: Sequence[PartitionWork]) -> 
 
 
 def _inputs_unknown(facts: LagFacts, _: Sequence[PartitionWork]) -> Cause | None:
-    """Apply rule 4."""
     if facts.work is None or not facts.work.members:
         return Cause(UNKNOWN, OWNERS_UNKNOWN)
     if any(None in _rates_of(one) for one in facts.work.members):
@@ -162,7 +158,6 @@ def _inputs_unknown(facts: LagFacts, _: Sequence[PartitionWork]) -> Cause | None
 
 
 def _catching_up(_: LagFacts, late: Sequence[PartitionWork]) -> Cause | None:
-    """Apply rule 5."""
     consumed, produced = _rates(late)
     if consumed is None or produced is None or consumed - produced <= MIN_GAIN * max(consumed, produced):
         return None
@@ -170,7 +165,6 @@ def _catching_up(_: LagFacts, late: Sequence[PartitionWork]) -> Cause | None:
 
 
 def _hot_partition(facts: LagFacts, late: Sequence[PartitionWork]) -> Cause | None:
-    """Apply rule 6."""
     members = {one.member_id: one for one in _members(facts)}
     best = max((one.consumed_records_per_second or 0.0 for one in members.values()), default=0.0)
     group = fsum(one.produced_records_per_second or 0.0 for one in facts.partitions)
@@ -191,7 +185,6 @@ def _hot_partition(facts: LagFacts, late: Sequence[PartitionWork]) -> Cause | No
 
 
 def _assignment(facts: LagFacts, late: Sequence[PartitionWork]) -> Cause | None:
-    """Apply rule 7."""
     fair = facts.fair_records_per_second
     known = [one.capacity_records_per_second for one in _members(facts) if one.capacity_records_per_second is not None]
     overloaded = [
@@ -215,7 +208,6 @@ def _is_overloaded(one: Work, produced_records_per_second: float) -> bool:
 
 
 def _slow(facts: LagFacts, late_partitions: Sequence[PartitionWork]) -> Cause | None:
-    """Apply rule 8."""
     with_input = _with_input(facts)
     late_ids = {one.member_id for one in late_partitions}
     late = [one for one in with_input if one.member_id in late_ids]
@@ -241,7 +233,6 @@ def _slow(facts: LagFacts, late_partitions: Sequence[PartitionWork]) -> Cause | 
 
 
 def _under_provisioned(facts: LagFacts, late: Sequence[PartitionWork]) -> Cause | None:
-    """Apply rule 9."""
     with_input = _with_input(facts)
     of_members = defaultdict[str, list[PartitionWork]](list)
     for one in facts.partitions:

@@ -24,7 +24,7 @@ from streaming.group.members import GroupMember
 
 @dataclass(frozen=True)
 class SampledGroup:
-    """The values, at one sample, of a group in which records wait. None means unknown.
+    """The values of a group with waiting records at one sample. None means unknown.
 
     `behind` contains the partitions to which rule 2 of `lateness.py` applies. `stopped` contains the partitions to
     which rule 4 of `lateness.py` applies. `members` is None if the records of a member are missing. `empty` are the

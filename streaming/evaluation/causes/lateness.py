@@ -6,8 +6,8 @@
    a group that reads everything and commits once per five minutes is never behind.
 3. A partition is *late* if it was behind at MIN_SAMPLES samples in a row, and these samples cover LATE_MS or more.
    After a sample at which the partition is not behind, the count starts again.
-4. A partition with the status STOP is late as soon as its records wait. Such a partition does not have to be behind,
-   because the group has not committed its offset for an unusually long time (`status.py`).
+4. A partition with the status STOP is late as soon as its records wait. A partition with the status STOP does not have
+   to be behind, because its last commit is old (`status.py`).
 """
 
 from __future__ import annotations

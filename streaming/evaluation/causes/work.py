@@ -27,8 +27,8 @@ Amount = TypeVar("Amount", int, float)
 class PartitionWork(NamedTuple):
     """The work of one partition with a committed offset, at one sample. None means unknown.
 
-    `member_id` is the owner, or empty if the partition has no owner, or if the owner is unknown. `is_late` is defined
-    in `lateness.py`. `is_blocked` is True if the next record belongs to an open transaction.
+    `member_id` is the owner, or empty if the partition has no owner or an unknown owner. `is_late` is defined in
+    `lateness.py`. `is_blocked` is True if the next record belongs to an open transaction.
     """
 
     topic: str
@@ -139,7 +139,6 @@ def _of_host(host: str, members: Sequence[Work]) -> Work:
 
 
 def _with_shares(works: Iterable[Work]) -> tuple[Work, ...]:
-    """Apply rule 3. The order of the result does not depend on the order of the input."""
     works = sorted(works, key=lambda one: (-(one.produced_records_per_second or 0), one.name, one.member_id))
     lag = total(one.lag for one in works)
     produced = total(one.produced_records_per_second for one in works)

@@ -1,6 +1,6 @@
 """Find the groups that do not commit around a rebalance while records wait.
 
-The rule numbers continue those of `reconciliation.py`.
+The rule numbers continue after those of `reconciliation.py`.
 
 18. `long_commit_gap`: the group has members, and all these statements are true.
     - The last commit is older than the group's limit `max_commit_gap_seconds`.
@@ -8,8 +8,8 @@ The rule numbers continue those of `reconciliation.py`.
     - Records have waited for longer than the limit. The oldest waiting record was written at most `window_seconds`
       after the rebalance. If the record was written later, the rebalance is not the cause.
     If it is unknown whether records wait, the condition is unknown.
-19. The time before the group had members is not part of a gap. Otherwise, a nightly job would have a gap of one day at
-    each start.
+19. The time before the group had members is not part of a gap. Without this rule, a nightly job would have a gap of one
+    day at each start.
 20. The condition stays active for at least `window_seconds`, so users can see a gap that has already ended.
 
 The tables `rebalances` and `commit_gaps`, and the histogram of commit gaps, contain each gap (`combine/gaps.py`). Some

@@ -6,8 +6,8 @@ Rules:
    has read the group's partition of `__consumer_offsets`. In the polling mode, "now" is the time of the request to the
    group's coordinator. If "now" is unknown, or if an open transaction blocks the partition, all conditions of the group
    are unknown.
-2. The start of a condition is "now" of the first evaluation at which the condition is active. The end is "now" of the
-   first evaluation at which the condition is not active any more. An unknown condition neither begins nor ends, and
+2. A condition starts at "now" of the first evaluation at which the condition is active. A condition ends at "now" of
+   the first evaluation at which the condition is not active any more. An unknown condition neither begins nor ends, and
    outputs do not show it. When a group no longer exists, its conditions end.
 3. Conditions that were reported before a restart of the monitor continue (`restore`). The start times of these
    conditions stay the same.
@@ -211,7 +211,6 @@ class ConditionTracker:
     def _long_commit_gap(
         self, group_id: str, inputs: ConditionInputs, commits: GroupCommits | None, now_ms: int
     ) -> Mapping[str, str | None]:
-        """Evaluate `commit_gaps.py`."""
         recent = self._groups[group_id].record.rebalance_history.recent
         max_seconds = self._limits_by_group[group_id].max_commit_gap_seconds
         since_ms = inputs.rebalancing_since_ms.get(group_id)
@@ -310,9 +309,9 @@ class ConditionTracker:
 def _silence_conditions(
     snapshot: GroupSnapshot, inputs: ConditionInputs, commits: GroupCommits | None, now_ms: int, limits: Limits
 ) -> Mapping[str, str | None]:
-    """Evaluate rules 11 to 13 of `silence.py`: `stuck_rebalance` and `silent_group`. At most one of the two is active.
+    """Evaluate rules 11 to 13 of `silence.py`: `stuck_rebalance` and `silent_group`.
 
-    The text is None if the state of the condition is unknown.
+    At most one of the two conditions is active. The text is None if the state of the condition is unknown.
     """
     group_id, listing = snapshot.group_id, inputs.listing
     listed = listing.groups.get(group_id) if listing else None

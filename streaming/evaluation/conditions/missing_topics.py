@@ -1,16 +1,16 @@
 """Find subscribed topics that do not exist.
 
 If a member subscribes to a misspelled topic, the member reads nothing, and Kafka reports no error. The rule numbers
-continue those of `commit_gaps.py`.
+continue after those of `commit_gaps.py`.
 
 21. `subscribed_topic_missing`: members subscribe by name to a topic that has been missing for longer than
     `stuck_after_seconds`. The topic is missing since the first sample without the topic. A restart of the monitor does
-    not change this time. Topics that match a member's regular expression (KIP-848) do not count. A classic client
-    resolves its regular expression itself, so its subscription contains only names. When the client refreshes its
-    metadata, it removes the names of deleted topics.
-22. A topic is missing (`ClusterSample.missing_topics`) if the brokers do not know the topic. Their response must also
-    show that the monitor has the right DESCRIBE on the topic name. The reason is that brokers before Kafka 1.0 return
-    UNKNOWN_TOPIC_OR_PARTITION even if this right is missing. Brokers before Kafka 2.3 do not report rights, so with
+    not change the start time of a missing topic. Topics that match a member's regular expression (KIP-848) do not
+    count. A classic client resolves its regular expression itself, so its subscription contains only names. A classic
+    client removes the names of deleted topics when it refreshes its metadata.
+22. A topic is missing (`ClusterSample.missing_topics`) if the brokers do not know the topic. The response of the
+    brokers must also show that the monitor has the right DESCRIBE on the topic name. Brokers before Kafka 1.0 return
+    UNKNOWN_TOPIC_OR_PARTITION even without the right DESCRIBE. Brokers before Kafka 2.3 do not report rights, so with
     these brokers, no topic counts as missing.
 23. The condition is unknown in two cases. First case: the brokers did not know the topic before, and the last sample
     does not show whether the topic exists. Second case: the last record of a classic group cannot be decoded, so the

@@ -1,29 +1,29 @@
 """Find groups that hang, and static members that hang.
 
 No record shows that a group or a member hangs. The monitor finds these problems in group listings and from missing
-commits. The coordinator writes no record during a rebalance. The rule numbers continue those of `detectors.py`. "Now"
-is the time up to which the group's partition of `__consumer_offsets` was read. In the polling mode, "now" is the time
-of the request to the group's coordinator.
+commits. The coordinator writes no record during a rebalance. The rule numbers continue after those of `detectors.py`.
+"Now" is the time up to which the group's partition of `__consumer_offsets` was read. In the polling mode, "now" is the
+time of the request to the group's coordinator.
 
 10. The records of a partition *wait* if three requirements are met. First: the oldest unread record was written more
     than `stuck_after_seconds` ago. Second: more than `allowed_lag` records are unread. Third: the end offset grew
     within the last `stuck_after_seconds`. A record that an open transaction blocks for read_committed consumers
-    (`is_blocked`) does not wait. If the group has never committed an offset of the partition, a record waits only if it
-    was written after the present owner got the partition.
+    (`is_blocked`) does not wait. If the group never committed the partition, only records after the present owner got
+    the partition can wait.
 11. A group is *silent* if four requirements are met. First: the group has members. Second: the group has committed
     offsets before. Third: the records of a partition wait. Fourth: no member has committed for longer than
     `stuck_after_seconds`. If the monitor cannot check one of the requirements, it is unknown whether the group is
-    silent. A complete listing that does not contain the group also makes the result unknown, because the group may have
-    been deleted without a record. If a listing shows the state Empty, the group has no members.
+    silent. If a complete listing does not contain the group, it is also unknown whether the group is silent. If a
+    listing shows the state Empty, the group has no members.
 12. `stuck_rebalance`: listings have shown the group in a rebalance for longer than `stuck_after_seconds`. During this
     time, the coordinator wrote no record of the group. For a silent group, this condition is also active if the last
     listing shows a rebalance or does not show the state.
 13. `silent_group`: the group is silent, and the last listing shows that the group is not in a rebalance. There are
     three possible causes. The members process their records very slowly, or they hang, or they do not commit.
 14. `silent_static_member`: a static member has owned partitions for longer than `stuck_after_seconds`, and records wait
-    in these partitions. During this time, the member has committed no offset of these partitions, but a different
-    member of the group has committed offsets. There are two possible causes: the member's group instance id was fenced,
-    or the member hangs. If the whole group is silent, the condition `silent_static_member` is not active.
+    in these partitions. During this time, the member has not committed these partitions, but a different member of the
+    group has committed offsets. There are two possible causes: the member's group instance id was fenced, or the member
+    hangs. If the whole group is silent, the condition `silent_static_member` is not active.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class GroupCommits:
     """The commits of a group.
 
     `last_ms` is the time of the last commit. `partitions` is the number of committed partitions. `wait` is True if
-    records wait, or None if this is unknown. `wait_seconds` is the known age of the oldest unread record, or 0 if no
-    record waits. Records that an open transaction blocks do not count. If `wait` is None, the oldest record may be
-    older than `wait_seconds`.
+    records wait, and None if unknown. `wait_seconds` is the known age of the oldest unread record, or 0 if no record
+    waits. Records that an open transaction blocks do not count. If `wait` is None, the oldest record may be older than
+    `wait_seconds`.
     """
 
     last_ms: int
@@ -66,7 +66,7 @@ class GroupCommits:
 
 
 def is_silent(members: int, commits: GroupCommits | None, now_ms: int, limits: Limits) -> bool | None:
-    """Return True if the group is silent (rule 11), or None if this is unknown.
+    """Return True if the group is silent (rule 11), or None if unknown.
 
     >>> is_silent(3, GroupCommits(last_ms=0, partitions=1, wait=True), 600_000, Limits())
     True
@@ -255,7 +255,7 @@ class CommitsByPartition:
 def _waits(lag: LagEvaluation, ends: SampledOffsets, limits: Limits) -> tuple[BoolArray, BoolArray]:
     """Return two columns with one row for each committed partition.
 
-    The first column is True if records wait (rule 10). The second column is True if this is unknown.
+    The first column is True if records wait (rule 10). The second column is True if it is unknown whether records wait.
     """
     partitions = lag.partitions
     records, seconds = partitions["lag"], partitions["lag_seconds"]

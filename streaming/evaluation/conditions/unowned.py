@@ -5,8 +5,8 @@ Rules:
 1. The group's records and the samples show which partitions have no owner, and since when (`common_rules`). If the last
    sample shows that a partition does not exist any more, the partition is ignored.
 2. If the group has committed an offset of the partition, the number of waiting records is the lag of the partition.
-   Otherwise, all records of the partition wait: end offset minus log start offset. If the number for one partition is
-   unknown, the sum for the group is unknown.
+   Without a committed offset, all records of the partition wait: end offset minus log start offset. If the number for
+   one partition is unknown, the sum for the group is unknown.
 3. `unowned_partitions`: a partition has had no owner for longer than `stuck_after_seconds`. Withheld partitions are
    included, because the next cooperative round normally assigns them within this time. If a listing shows the group in
    a rebalance, the condition is unknown.
@@ -40,7 +40,7 @@ class UnownedNow:
         return tuple(one for one in self.waiting if now_ms - one.since_ms > 1000 * limits.stuck_after_seconds)
 
     def records(self, of: Iterable[Unowned] | None = None) -> int | None:
-        """Return how many records wait in the partitions in `of`, or None if this number is unknown (rule 2).
+        """Return the number of records that wait in the partitions `of`, or None if unknown (rule 2).
 
         If `of` is None, all partitions that are not withheld are counted.
         """

@@ -8,10 +8,10 @@ Rules:
 3. A group has a topic skew (`assignors.what_if.topic_skew`) only if the members share each single topic evenly, but the
    score of the group is below 100.
 4. The work of a group is *uneven* if a different assignment could share the records much more evenly. The rule compares
-   the busiest member with the busiest member of the fairest assignment. The produce rate of the actual busiest member
-   must be at least UNEVEN_WORK_FACTOR times the rate in the fairest assignment, and at least
-   UNEVEN_WORK_RECORDS_PER_SECOND higher. A single hot partition is not uneven work, because no assignment can divide a
-   partition.
+   the busiest member of the actual assignment with the busiest member of the fairest assignment. The actual produce
+   rate must be at least UNEVEN_WORK_FACTOR times the rate in the fairest assignment. The difference of the two rates
+   must be at least UNEVEN_WORK_RECORDS_PER_SECOND. A single hot partition is not uneven work, because no assignment can
+   divide a partition.
 """
 
 from __future__ import annotations

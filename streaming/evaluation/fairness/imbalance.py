@@ -1,16 +1,16 @@
 """Measure how evenly the work is shared. Work is the number of partitions, the lag or the throughput.
 
-The work is compared among members, among client hosts, and among the subscribers of each topic. The measures are those
-of `assignors/fairness/evenness.py`. Example: 5 members share 7 partitions, so the mean is 1.4. If the members have 3,
-1, 1, 1 and 1 partitions, max/mean is 2.14, and there is one excess partition. If the members have 2, 2, 1, 1 and 1
-partitions, max/mean is 1.43. In the second example, there is no excess partition, because in every assignment, a member
-has at least two partitions. Rules:
+The work is compared among members, among client hosts, and among the subscribers of each topic.
+`assignors/fairness/evenness.py` defines the measures. Example: 5 members share 7 partitions, so the mean is 1.4. If the
+members have 3, 1, 1, 1 and 1 partitions, max/mean is 2.14, and there is one excess partition. If the members have 2, 2,
+1, 1 and 1 partitions, max/mean is 1.43. In the second example, there is no excess partition: a member has at least two
+partitions in every assignment. Rules:
 
 1. If the work of at least one partition is unknown, the imbalance is unknown, and all its numbers are None.
    `unknown_reason` is the reason, and `unknown_partitions` is the number of partitions whose work is unknown. A
    partition with unknown work does not affect the imbalances of other topics.
 2. Hosts are evaluated only if the host of every member is known.
-3. The score compares the distribution with the fairest possible one:
+3. The score compares the distribution with the fairest possible distribution:
 
    - Partitions: the fairest distribution is the distribution of the fairest valid assignment.
    - Lag and throughput: the fairest distribution is only an estimate, because the exact computation takes too long. The
@@ -22,9 +22,8 @@ has at least two partitions. Rules:
 
    - `metadata_missing`: the partition count of a topic is unknown.
    - `metadata_changed`: the partition count of a topic has changed since the assignment.
-   - `law_broken`: a partition has two owners, an assigned partition does not exist, an owner is not a member, or an
-     owner does not subscribe to the topic.
-   - `partitions_shared`: a partition has two owners, and the strategy permits this.
+   - `law_broken`: a partition has two owners or does not exist, or an owner is no subscribed member of the group.
+   - `partitions_shared`: a partition has two owners, as the strategy permits.
    - `partitions_unassigned`: partitions have no owner, for example between two cooperative rounds. Topics in which all
      partitions have owners still have scores.
    - `subscriptions_too_many`: the members have too many different subscriptions, so the fairest assignment is unknown.
@@ -68,8 +67,8 @@ class Imbalance(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     `busiest` is the participant with the most work. If several participants have the most work, `busiest` is the first
     of them by name. `idle` is the number of participants without a partition. `idle_in_any_assignment` is the number of
     participants that would be idle even in the fairest assignment. `idle` and `idle_in_any_assignment` are None for the
-    measures lag and throughput. `excess` is the work of the busiest participant minus the work of the busiest
-    participant in the fairest assignment. Ratios are None if there is no work (`total` is 0).
+    measures lag and throughput. `excess` is the work of the busiest participant above the busiest participant of the
+    fairest assignment. Ratios are None if there is no work (`total` is 0).
     """
 
     measure: str
@@ -196,9 +195,9 @@ def _measure(
 def _fairest_loads(
     participants: Participants, partitions: Sequence[TopicPartition], work: Sequence[float], *, counts_partitions: bool
 ) -> tuple[tuple[float, ...] | None, str]:
-    """Return two values: the loads of the fairest distribution in ascending order (rule 3), and an empty string.
+    """Return the loads of the fairest distribution in ascending order (rule 3), and an empty string.
 
-    If there is no score, the two values are None and the reason for the missing score.
+    If there is no score, return None and the reason for the missing score.
     """
     if participants.score_reason:
         return None, participants.score_reason
@@ -221,7 +220,10 @@ def _fairest_loads(
 def _fairest_loads_of_equals(
     count: int, equal_participants: int, work: Sequence[float], *, counts_partitions: bool
 ) -> tuple[float, ...]:
-    """Return the fairest loads of `count` participants. Only `equal_participants` of the `count` can get partitions."""
+    """Return the fairest loads of `count` participants.
+
+    Only `equal_participants` of these participants can get partitions.
+    """
     if not equal_participants:
         return (0,) * count
     loads = (

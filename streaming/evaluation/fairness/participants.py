@@ -1,6 +1,6 @@
 """Find the partitions of each participant in an assignment. Participants are members, client hosts or subscribers.
 
-The numbers of rules refer to `imbalance`.
+Rule numbers in this module are those of `imbalance`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TOPIC = "topic"
 class SharedWork:
     """A group's assignment, and the other inputs of `imbalance`.
 
-    `hosts` maps member ids to the known client hosts. `unknown_topics` and `changed_topics` are those of
+    `hosts` maps member ids to the known client hosts. `unknown_topics` and `changed_topics` have the same meaning as in
     `AssignmentInputs`. If the group cannot have a score, `not_scored` contains the reason. If the owners are unknown,
     `unknown_reason` contains the reason. If `has_one_owner` is True, the strategy never assigns a partition to two
     members.
@@ -47,8 +47,8 @@ class Participants:
     `count` is the number of participants. `names` contains the sorted names of the participants. Participants without
     partitions may be missing in `names`. `partition_indexes` are the positions of the partitions in the result of
     `divide`. `owner_indexes` contains, for each of these partitions, the position of its owner in `names`. If all
-    participants with a subscription have the same subscription, `equal_participants` is their number. Otherwise,
-    `equal_participants` is None, and `spec` contains the subscriptions.
+    participants with a subscription have the same subscription, `equal_participants` is their number. If the
+    subscriptions differ, `equal_participants` is None, and `spec` contains the subscriptions.
     """
 
     scope: str

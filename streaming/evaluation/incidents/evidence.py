@@ -48,8 +48,8 @@ class EvidenceKey(NamedTuple):
 class Evidence:
     """One fact about one group.
 
-    `until_ms` is None while the evidence is active. The other fields keep the values that they had at the start of the
-    evidence. `coordinator` is a broker id, or None if it is unknown.
+    `until_ms` is None while the evidence is active. All fields except `until_ms` keep their values from the start of
+    the evidence. `coordinator` is a broker id, or None if it is unknown.
     """
 
     source: Source
@@ -105,8 +105,8 @@ class GroupSurroundings:
 def evidence_of(report: GroupReport, surroundings: GroupSurroundings, sampled_at_ms: int) -> Iterator[Evidence]:
     """Yield the active evidence of a group.
 
-    Conditions and causes of lag have start times of their own. A loss and a lag above the limit start at the first
-    sample that shows them.
+    Conditions and causes of lag already have a start time. A loss and a lag above the limit start at the first sample
+    that shows them.
     """
     if report.limits.ignore_alerts:
         return

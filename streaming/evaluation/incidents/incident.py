@@ -83,7 +83,7 @@ class Incident:
         """The ids of the groups whose reports show this incident.
 
         The report of a group shows the incident if the incident lists active evidence of the group. While the incident
-        is active, the reports of groups without listed evidence also show it, because their evidence may be active.
+        is active, reports of groups without listed evidence also show the incident.
         """
         unlisted = frozenset(self.groups) - self.listed_groups if self.quiet_since_ms is None else frozenset()
         return unlisted.union(self.active_groups)

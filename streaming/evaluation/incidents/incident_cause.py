@@ -3,16 +3,13 @@
 The rules use all evidence that the incident lists, also evidence that has ended. So the cause does not change when
 evidence ends. "All groups" are the groups with listed evidence.
 
-1. `coordinator_gone`: a coordinator links groups of the incident (`links.py`), and at least half of all groups have
-   evidence that this coordinator can explain. Also, the coordinator leads no partition of `__consumer_offsets` any
-   more.
-2. `coordinator`: the first sentence of rule 1 is true, but the coordinator still leads partitions of
-   `__consumer_offsets`, or it is unknown whether it leads any.
-3. `client_host`: a host links groups of the incident, and at least half of all groups have evidence that names the
-   host.
-4. The cause is the first name in PRECEDENCE for which at least half of all groups have evidence. If there is no such
-   name, the cause is the first name in PRECEDENCE for which any group has evidence. In PRECEDENCE, a problem comes
-   before the problems that it can cause. For example, a hot partition can cause lag, and lag can cause lost records.
+1. `coordinator_gone`: a coordinator links groups of the incident (`links.py`), and leads no partition of
+   `__consumer_offsets` any more. At least half of all groups have evidence that this coordinator can explain.
+2. `coordinator`: as rule 1, but the coordinator may still lead partitions of `__consumer_offsets`.
+3. `client_host`: a host links groups, and at least half of all groups have evidence that names the host.
+4. The cause is the first name in PRECEDENCE for which at least half of all groups have evidence. If no name has half of
+   all groups, the cause is the first name with evidence of any group. In PRECEDENCE, a problem comes before the
+   problems that it can cause. For example, a hot partition can cause lag, and lag can cause lost records.
 5. `unknown`: the lag is above a limit, and its cause is unknown.
 """
 
@@ -71,7 +68,7 @@ PRECEDENCE: Final = (
 class IncidentCause:
     """The cause of an incident. `evidence` contains the evidence that shows the cause, sorted by start.
 
-    `value` is the value of the link that is the cause (rules 1 to 3): the broker id or the host.
+    `value` is the broker id or the host that is the cause (rules 1 to 3).
     """
 
     kind: str
@@ -96,7 +93,7 @@ def incident_cause(incident: Incident) -> IncidentCause:
 
 
 def _linked_causes(incident: Incident) -> tuple[Sequence[IncidentCause], Sequence[IncidentCause]]:
-    """Apply rules 1 to 3. Return the causes by broker and the causes by host, both sorted by number of groups."""
+    """Return the causes by broker and the causes by host, both sorted by number of groups."""
     brokers = [
         IncidentCause(
             COORDINATOR_GONE if any(one.is_coordinator_gone for one in found) else COORDINATOR, found, broker_id
@@ -130,7 +127,6 @@ def _in_half_of_groups(incident: Incident, is_meant: Callable[[Evidence], bool])
 
 
 def _named_cause(incident: Incident) -> IncidentCause:
-    """Apply rules 4 and 5."""
     evidence, groups = incident.evidence, len(incident.listed_groups)
     by_name = {name: tuple(one for one in evidence if one.name == name) for name in PRECEDENCE}
     found = [IncidentCause(name, showing) for name, showing in by_name.items() if showing]

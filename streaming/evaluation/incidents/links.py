@@ -67,7 +67,7 @@ class LinkedEvidence(NamedTuple):
 def find_links(
     evidence: Sequence[Evidence], population: Population, full_incidents: Mapping[EvidenceKey, Incident]
 ) -> Iterator[LinkedEvidence]:
-    """Yield sets of evidence that belongs together. One fact can be in several sets.
+    """Yield sets of evidence that belongs together. A fact can be in several sets.
 
     `full_incidents` maps each fact in the list of a full incident to this incident (rule 13).
     """
@@ -94,7 +94,6 @@ def shared_hosts(evidence: Iterable[Evidence]) -> frozenset[str]:
 def _coordinator_links(
     evidence: Sequence[Evidence], population: Population, full_incidents: Mapping[EvidenceKey, Incident]
 ) -> Iterator[LinkedEvidence]:
-    """Apply rule 6."""
     explainable = [one for one in evidence if one.coordinator is not None and one.name in COORDINATOR_EVIDENCE]
     for broker_id, of_broker in _by_keys(explainable, lambda one: (one.coordinator,)).items():
         all_groups = population.by_coordinator.get(broker_id or 0, frozenset())
@@ -111,7 +110,6 @@ def _coordinator_links(
 
 
 def _host_links(host: str, affected: frozenset[str], population: Population) -> bool:
-    """Apply rule 7."""
     on_host = population.by_host.get(host, frozenset()) | affected
     is_everywhere = population.groups <= on_host
     return len(affected) > 1 and 2 * len(affected) >= len(on_host) and not is_everywhere

@@ -8,7 +8,7 @@ If no evidence is active, the sentences are in the past tense. Exception: the te
 
 The sentences contain only values that change when evidence starts or ends. So the table does not need a new row at each
 sample. For example, the sentences do not contain the present lag. Names of groups, hosts and topics come from clients.
-Every caller must escape them.
+Every caller must escape the names.
 """
 
 from __future__ import annotations

@@ -8,18 +8,18 @@ No Kafka response contains the broker's time. But a coordinator writes its own t
    time minus t.
 2. The monitor requests an end offset at its own time t. A record with this offset or a higher offset became visible
    after t. Replication can delay a record by up to VISIBLE_AFTER_MS. So the record was written after t -
-   VISIBLE_AFTER_MS, and the clock offset is at most the record's time minus t plus VISIBLE_AFTER_MS. Rules 1 and 2
-   together give an interval for each record. The clock offset is in this interval. A record that was written before the
-   first sample gives no interval, because its age is unknown. If the leader of the partition has changed since the
-   sample, the record gives no interval.
+   VISIBLE_AFTER_MS. The clock offset is at most the record's time minus t plus VISIBLE_AFTER_MS. Rules 1 and 2 together
+   give an interval for each record. The clock offset is in this interval. A record that was written before the first
+   sample gives no interval, because its age is unknown. If the leader of the partition has changed since the sample,
+   the record gives no interval.
 3. The clock offset lies where most intervals overlap (Marzullo's algorithm, which NTP uses). So a single wrong interval
    has no effect. For example, the interval of a copied record is wrong. Each batch gives only one interval per broker,
    so a batch with many records has no extra weight.
-4. A clock offset is known if at least MIN_INTERVALS intervals overlap, and if more than half of the last INTERVALS
-   intervals overlap. Intervals that are older than KNOWN_FOR_MS do not count. So the clock offset of an idle broker
-   becomes unknown. Large clock offsets are possible: a machine without a battery starts in the year 1970. So a record
-   is ignored only if its time differs from the monitor's time by more than MAX_OFFSET_MS, or if the record has no time
-   (-1).
+4. A clock offset is known if at least MIN_INTERVALS intervals overlap. The overlapping intervals must also be more than
+   half of the last INTERVALS intervals. Intervals that are older than KNOWN_FOR_MS do not count. So the clock offset of
+   an idle broker becomes unknown. Large clock offsets are possible: a machine without a battery starts in the year
+   1970. So a record is ignored if its time differs from the monitor's time by more than MAX_OFFSET_MS. A record without
+   a time (-1) is also ignored.
 5. The *correction* is the number that the monitor adds to its own time, to get the broker's time. The correction is 0
    if the interval contains 0. Otherwise the correction is the lower end of the interval. So the monitor never
    overestimates the broker's time or the duration of a silence. Also, the time of a sample is never after the time of a
@@ -72,7 +72,7 @@ class ClockOffset:
 
     @property
     def least_ms(self) -> int:
-        """The smallest proven difference of the two clocks, as a positive number."""
+        """The smallest proven difference between the broker's clock and the monitor's clock, as a positive number."""
         return max(0, self.lowest_ms, -self.highest_ms)
 
 
@@ -144,7 +144,7 @@ class BrokerClocks:
 def cluster_correction_ms(corrections_ms: Iterable[int]) -> int:
     """Return the median correction of all brokers, or 0 if no correction is known.
 
-    This correction is used for the time of a sample, because several brokers respond to the requests of a sample.
+    The time of a sample uses this correction, because several brokers respond to a sample.
 
     >>> cluster_correction_ms([-60_000, 0, 0]), cluster_correction_ms([-60_000]), cluster_correction_ms([])
     (0, -60000, 0)
@@ -156,8 +156,8 @@ def cluster_correction_ms(corrections_ms: Iterable[int]) -> int:
 def largest_overlap(intervals: Int64Array) -> tuple[ClockOffset, int]:
     """Return the range where most of the intervals overlap, and the number of intervals that overlap there.
 
-    If several ranges have the same number of intervals, the lowest range is returned. Each row of `intervals` contains
-    the lowest value and the highest value of one interval.
+    If several ranges have the largest number of intervals, the lowest range is returned. Each row of `intervals`
+    contains the lowest value and the highest value of one interval.
 
     >>> largest_overlap(np.array([[0, 10], [5, 20], [8, 9], [500, 900]]))
     (ClockOffset(lowest_ms=8, highest_ms=9), 3)

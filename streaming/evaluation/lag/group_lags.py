@@ -1,7 +1,7 @@
 """Compute the lag of each group from the lag of its partitions.
 
 Metrics, pages and the API show these values. The lag of a group is null if the lag of one of its partitions is unknown.
-All other values ignore the partitions whose value is unknown.
+All other values of a group ignore partitions with an unknown value.
 
 Burrow shows each status worse than WARN as ERR. This monitor shows the name of the worst status.
 """
@@ -121,7 +121,7 @@ def _worst_partitions(
 ) -> Mapping[str, pa.ChunkedArray]:
     """Return for each group the partition with the largest lag in seconds, or null if no partition has a lag.
 
-    If several partitions have this lag in seconds, return the partition with the largest lag in records.
+    If several partitions have the largest lag in seconds, return the partition with the largest lag in records.
     """
     of_group = largest_seconds.take(pc.index_in(rows["group_id"], value_set=group_ids))
     is_worst = pc.and_(pc.equal(rows["lag_seconds"], of_group), pc.greater(rows["lag_seconds"], 0))

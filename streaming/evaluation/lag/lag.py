@@ -8,14 +8,13 @@ unknown lag is null, and `unknown_reason` is the first of these reasons that app
    the commits of all other groups in this partition.
 2. `topic_deleted`: the broker does not know the topic.
 3. `partition_deleted`: the topic has fewer partitions, because it was deleted and created again.
-4. `no_end_offset`: the end offset was not sampled, because the partition has no leader, or because the monitor did not
-   request the end offset.
+4. `no_end_offset`: the end offset was not sampled, for example because the partition has no leader.
 5. `end_before_commit`: the committed offset is greater than the end offset. There are three possible causes. The topic
    was deleted and created again. The topic lost records in an unclean election. A client committed an offset that never
    existed. In all three cases, kafka_exporter shows a negative lag (issue 437). A negative lag breaks autoscaling.
-6. `maybe_only_markers`: all unread offsets may be transaction markers, which consumers never receive, or records of
-   aborted transactions. The monitor could not read these offsets, or it found only records of aborted transactions
-   (`next_offsets.py`). This reason applies only if few offsets are unread, or if the topic has transactions.
+6. `maybe_only_markers`: all unread offsets may be transaction markers or records of aborted transactions. The monitor
+   could not read these offsets, or it found only records of aborted transactions (`next_offsets.py`). This reason
+   applies only if few offsets are unread, or if the topic has transactions.
 
 Lag is counted from `next_offset`. Usually this is the committed offset. If no record exists at the committed offset,
 `next_offset` is the offset of the first record after the committed offset.
@@ -87,15 +86,15 @@ class LogEnds:
 class ClusterSample:
     """The responses of the brokers to one sample.
 
-    If a value is unknown, the mapping does not contain its key. Partitions of `__consumer_offsets` without a leader can
-    be missing in `offsets_topic`. `offsets_topic_partitions` is the partition count of `__consumer_offsets`.
+    The mappings do not contain keys with an unknown value. Partitions of `__consumer_offsets` without a leader can be
+    missing in `offsets_topic`. `offsets_topic_partitions` is the partition count of `__consumer_offsets`.
     `offsets_topic_id` is None if the brokers have no topic ids (before 2.8). `brokers` is the number of brokers in the
-    cluster metadata. `missing_topics` contains the topics that provably do not exist: the brokers do not know the
-    topic, and the monitor has the right DESCRIBE on its name.
+    cluster metadata. `missing_topics` contains the topics that provably do not exist: the brokers do not know them
+    despite the right DESCRIBE.
 
     All times are the cluster's time: the monitor's time plus `clock_correction_ms` (`broker_clocks.py`). If
-    `is_clock_known` is True, the monitor computed this correction from records. Otherwise, the correction is 0, and the
-    times can be wrong. `clock_offsets` contains the known clock offsets by broker.
+    `is_clock_known` is True, the monitor computed this correction from records. If `is_clock_known` is False, the
+    correction is 0, and the times can be wrong. `clock_offsets` contains the known clock offsets by broker.
     """
 
     sampled_at_ms: int

@@ -1,12 +1,12 @@
 """Compute the lag in seconds: the age of the record that a group reads next.
 
-g is the offset of the record (`next_offset`). The record was written when the end offset became greater than g. The
-monitor knows only samples of the end offset. So it interpolates the write time between two samples. The first rule that
-applies determines the result:
+g is the offset of the record that the group reads next (`next_offset`). The record was written when the end offset
+became greater than g. The monitor knows only samples of the end offset. So it interpolates the write time between two
+samples. The first rule that applies determines the result:
 
 1. `unknown`: the lag in records is unknown (`lag.py` shows the reason), or the newest stored end offset is from an
    earlier sample.
-2. `exact`, 0: g is the end offset. The group has read everything.
+2. `exact` with the lag 0: g is the end offset. The group has read everything.
 3. `at_least`: g is lower than the offset of the oldest point. So the record at g was written before the oldest point
    was sampled. The age of the oldest point is a lower bound of the lag. After the first sample, the lag is "at least
    0 s". The monitor never extrapolates. kafka-lag-exporter extrapolates, and showed a lag of three years for a group
@@ -20,10 +20,9 @@ applies determines the result:
 
 The end offset never decreases between two points. So the true write time is also in (t1, t2]. The error is at most
 `within_seconds` = t2 - t1. If the monitor stores 60 points and samples every 5 s, the error is at most 5 s for a lag
-below 30 s. For a larger lag, the error is about 1/8 of the lag after one hour of samples. After one day of samples, it
-is at most 1/4 of the lag. `stored/offset_points.py` describes how points are removed. The lag in seconds is never
-negative, NaN or infinite.
-kafka-lag-exporter can show such values (issue 138).
+below 30 s. For a larger lag, the error is about 1/8 of the lag after one hour of samples. After one day of samples, the
+error is at most 1/4 of the lag. `stored/offset_points.py` describes how points are removed. The lag in seconds is never
+negative, NaN or infinite. kafka-lag-exporter can show such values (issue 138).
 
 The method comes from `LookupTable.scala` and `ConsumerGroupCollector.scala` in kafka-lag-exporter. The tests use the
 examples in `LookupTableSpec.scala`.

@@ -16,25 +16,25 @@ offset. In all three cases, the group may have read every record that it can rea
    previous fetch ended. If retention has deleted this offset, the next fetch starts at the log start offset. A
    read_committed consumer ignores records of aborted transactions. A read_uncommitted consumer reads these records. So
    if a fetch finds only records of aborted transactions, lag and status are unknown, as in rule 4.
-3. A row is blocked (`is_blocked`) if an open transaction begins at the last stable offset, and there is no record
-   between the committed offset and the last stable offset. The lag of a blocked row is still counted up to the high
-   watermark. A blocked row never has the status STOP and never counts as silent. If the committed offset is greater
-   than the last stable offset, the consumer uses read_uncommitted. So its row is not blocked.
+3. A row is blocked (`is_blocked`) if there is no record between the committed offset and the start of an open
+   transaction. The lag of a blocked row is still counted up to the high watermark. A blocked row never has the status
+   STOP and never counts as silent. If the committed offset is greater than the last stable offset, the consumer uses
+   read_uncommitted. So its row is not blocked.
 4. While no fetch has found a record, the unread offsets are *doubtful* in two cases. First case: at most FEW_OFFSETS
    offsets are unread, so all of them may be markers or holes. Second case: the topic has transactions (rule 6), so all
    unread offsets may belong to aborted transactions. A bad status of a doubtful row becomes unknown. If the committed
    offset does not change for DOUBTED_AFTER_MS, the lag becomes unknown, too. In all other cases, each unread offset
    counts as a record. So without transactions, a lag of more than FEW_OFFSETS is never unknown. A fetch is impossible
    without READ permission on the topic, without a leader of the partition, or after the limit of rule 5.
-5. The monitor makes at most FETCHES_PER_SAMPLE fetches per sample. The order of the fetches is: first the topics with
-   transactions, then all other topics. In each of the two parts, the smallest lag comes first. If a broker refuses READ
-   on a topic, the monitor tries again after REFUSED_FOR_MS.
+5. The monitor makes at most FETCHES_PER_SAMPLE fetches per sample. The fetches for topics with transactions come first.
+   Among topics with transactions, and among all other topics, the smallest lag comes first. If a broker refuses READ on
+   a topic, the monitor tries again after REFUSED_FOR_MS.
 6. A topic has transactions if the monitor has found a proof. There are two proofs. If the monitor has no READ
    permission, the proof is an open transaction: a last stable offset that is lower than the end offset. If the monitor
    has READ permission, the proof is a fetch that finds a marker or a record of a transaction. The proof stays valid
    while groups have commits for the topic, also after a restart. If an end offset decreases, the topic was created
-   again or lost records. So its proof and its results are removed. Without READ, the monitor requests the last stable
-   offset of each partition with lag at each sample, until it has the proof.
+   again or lost records. So the proof and the results of the topic are removed. Without READ and without the proof, the
+   monitor requests the last stable offsets of partitions with lag at each sample.
 
 Limit of rule 6: without READ permission, the monitor detects only transactions that are open during a sample. If no
 transaction is detected, and more than FEW_OFFSETS offsets are unread, the offsets of aborted transactions count as
@@ -248,8 +248,8 @@ class NextOffsets:
     ) -> Mapping[TopicPartition, int]:
         """Store the topics with open transactions (rule 6). Return the last stable offset of each open transaction.
 
-        The last stable offsets must be requested after the end offsets. Otherwise, new records would look like an open
-        transaction.
+        The last stable offsets must be requested after the end offsets. An earlier request would make new records look
+        like an open transaction.
         """
         is_open = {at: end for at, end in stable.items() if end < end_offsets[at]}
         self._with_transactions.update(topic for topic, _ in is_open)

@@ -7,14 +7,14 @@ consume rate of a group partition:
    when the monitor reads the commit. If the timestamp is later than the sample, the point has the time of the sample.
 2. A new commit becomes a point at the next sample. Each slot of SLOT_MS has one point: the slot's last commit. POINTS
    slots cover the window.
-3. The points of a partition are removed if the committed offset or the timestamp decreases, or if the offset changes at
-   the same timestamp. Possible reasons are a rewind, a new topic, or a coordinator whose clock is behind. The points
-   are also removed if the previous sample did not contain the partition, because its commits were deleted or not shown.
-   The monitor stores points only in memory, so a restart removes them.
+3. The points of a partition are removed if the committed offset or the timestamp decreases. The points are also removed
+   if the offset changes at the same timestamp. Possible reasons are a rewind, a new topic, or a coordinator with a slow
+   clock. The points are also removed if the previous sample did not contain the partition. The monitor stores points
+   only in memory, so a restart removes them.
 4. The monitor assumes that the committed offset rises evenly between two commits. So a commit every 60 s has the same
    rate as a commit every second. After a pause of more than WINDOW_MS, the rise is divided over the last WINDOW_MS
-   before the commit. If more than WINDOW_MS passed since the monitor's previous read of the group's commits, the rise
-   is divided over the time since this read.
+   before the commit. If the previous read of the group's commits was more than WINDOW_MS ago, the rise is divided over
+   the time since this read.
 5. Usually, the window ends at the last commit. A time without commits is normal up to the longest interval between two
    commits. The time after this interval is part of the window, as time without progress. Intervals of WINDOW_MS or more
    are pauses and do not count as intervals. So after the last commit, the rate falls to 0 within two windows. The time

@@ -11,9 +11,9 @@ The first rule that applies determines the status. The output contains the numbe
    303). Rule 2 comes before rule 4, because rule 4 reports OK even if a lag of 0 in W is a week old (Burrow issue 290).
 3. REWIND: a committed offset is lower than the previous committed offset, and no later commit reaches the previous
    offset again. Only the first decrease in W is checked. During rebalances, committed offsets often decrease for a
-   short time and then increase again. Such a decrease is not REWIND. If a group has read everything and is then reset
-   to the earliest offset, W still contains lags of 0 for some time. Rule 4 would report OK for such a group, so rule 3
-   comes before rule 4 (Burrow issue 716).
+   short time and then increase again. Such a decrease is not REWIND. After a reset to the earliest offset, W still
+   contains lags of 0 for some time. Rule 4 would report OK after such a reset, so rule 3 comes before rule 4 (Burrow
+   issue 716).
 4. At least one lag in W is at most A: OK. The group had read everything at least once within W.
 5. STALL: W has two or more commits, and all have the same offset. The client is alive but makes no progress.
 6. WARN: W has two or more lags, and each lag is equal to or greater than the previous lag. The group is slower than the
@@ -76,7 +76,10 @@ LONE_COMMIT_SILENCE_MS = 300_000
 
 @dataclass(frozen=True, slots=True)
 class Tails:
-    """Two arrays that describe the unread offsets of each row. Their values come from columns of LAG_SCHEMA."""
+    """Two arrays that describe the unread offsets of each row.
+
+    The values of both arrays come from columns of LAG_SCHEMA.
+    """
 
     is_blocked: BoolArray
     maybe_only_markers: BoolArray
@@ -189,7 +192,6 @@ def _is_silent(windows: Windows, now_ms: Int64Array) -> BoolArray:
 
 
 def _is_rewound(windows: Windows) -> BoolArray:
-    """Evaluate rule 3."""
     offsets, is_pair = windows.committed_offset, windows.is_entry[:, :-1] & windows.is_entry[:, 1:]
     decreases = is_pair & (offsets[:, 1:] < offsets[:, :-1])
     decrease_at = np.argmax(decreases, axis=1)[:, np.newaxis]

@@ -1,9 +1,9 @@
 """Find the conditions that a group's last rebalances show: storms, flapping members, endless rounds and others.
 
 The detectors evaluate the summaries of the group's last rebalances. The time of a rebalance is the time of its record.
-"Now" is the time up to which the group's partition of `__consumer_offsets` has been read (`read_up_to`). If the monitor
-used the wall clock instead of these times, it would report a storm after a restart, because it then reads the records
-of one hour in a few seconds. It would also report silence before it has read the last records. Rules:
+"Now" is the time up to which the group's partition of `__consumer_offsets` has been read (`read_up_to`). With the wall
+clock, a restart would look like a storm, because the monitor then reads old records quickly. With the wall clock, the
+monitor would also report silence before it has read the last records. Rules:
 
 1. The *window* is the last `window_seconds` before now. A generation without a record is in the window if the group's
    previous record and next record are in the window. A deleted group has no conditions.
@@ -13,32 +13,31 @@ of one hour in a few seconds. It would also report silence before it has read th
    at most one, or at most a quarter of the group. All new members are still in the group. In at least two thirds of the
    rebalances, a member joined, left or rejoined. The next cooperative rounds of these rebalances count, too. The other
    rebalances can have other causes, because clients sometimes rejoin for a reason that no record shows. If the strategy
-   changed within the window, each member may be replaced twice, because the upgrade from eager to cooperative (KIP-429)
-   needs two rolling restarts.
+   changed within the window, each member may be replaced twice. An upgrade from eager to cooperative (KIP-429) needs
+   two rolling restarts.
 3. `rebalance_storm`: the window has at least `storm_rebalances` rebalances and no rolling restart. If a cooperative
    round only assigns the partitions that the previous round withheld, it is not counted. The *start* of a group counts
    as one rebalance. The start begins when the group is created or becomes empty. The start consists of rebalances in
    which members only join. The start ends after `stuck_after_seconds`, or when a member leaves. The rebalances of a
-   start are counted as one, because pods that start one after the other interrupt only their own work. Several starts
-   of the same group can still be a storm. After the start, each joining member interrupts the work of all others, so
-   each of these rebalances counts. In rule 2, members that joined during the start were in the group before the window
-   began. So the monitor can recognise a rolling restart a few minutes after the start. The *end* of a group also counts
-   as one rebalance. The end begins at most `stuck_after_seconds` before the group becomes empty. The end consists of
-   rebalances in which members only leave. If a group has had no members for longer than `stuck_after_seconds`, the
-   condition is not active. A storm can have a cause that is also a condition (rules 4 to 6). In this case, both
-   conditions are shown, because the cause may explain only a part of the storm.
+   start are counted as one, because starting pods interrupt only their own work. Several starts of the same group can
+   still be a storm. After the start, each joining member interrupts all others, so each rebalance counts. In rule 2,
+   members that joined during the start were in the group before the window began. So the monitor can recognise a
+   rolling restart a few minutes after the start. The *end* of a group also counts as one rebalance. The end begins at
+   most `stuck_after_seconds` before the group becomes empty. The end consists of rebalances in which members only
+   leave. If a group has had no members for longer than `stuck_after_seconds`, the condition is not active. A storm can
+   have a cause that is also a condition (rules 4 to 6). In this case, both conditions are shown, because the cause may
+   explain only a part of the storm.
 4. `flapping_member`: within the window, a member left at least `flap_threshold` times after it had joined. A rejoin
-   counts as a leave. A member is identified by its group instance id. A member without a group instance id is
-   identified by client id and host, because a restarted process has a new member id each time. Several members can have
-   the same client id and host. If a deployment replaces them, the condition is not active, because a leave counts only
-   if the member joined within the window.
+   counts as a leave. A member is identified by its group instance id. Any other member is identified by client id and
+   host, because a restarted process has a new member id. Several members can have the same client id and host. If a
+   deployment replaces these members, the condition is not active. A leave counts only if the member joined within the
+   window.
 5. `endless_cooperative_rejoin`: the last COOPERATIVE_ROUNDS generations are within the window, and their strategy is
    not eager. In these generations, no member joined or left, and no subscription changed. The condition exists only for
    classic groups, because members of other groups do not rejoin.
 6. `eager_and_cooperative_mixed`: in the last generation, a member claims partitions, but the strategy is eager. The
-   condition is also active if the strategy changed more than once within the window, for example to a different
-   strategy and back. An upgrade to KIP-848 ends the condition, because only classic groups have eager and cooperative
-   strategies.
+   condition is also active if the strategy changed more than once within the window. An upgrade to KIP-848 ends the
+   condition, because only classic groups have eager and cooperative strategies.
 7. `duplicate_claims`: two members joined within the window, and both claimed the same partition for the same
    generation.
 8. `subscription_mismatch`: the members have had different subscriptions for longer than `stuck_after_seconds`. During a
@@ -93,8 +92,8 @@ COOPERATIVE_ROUNDS = 5
 class Limits:
     """The thresholds of the conditions.
 
-    `flap_threshold` belongs to rule 4. A lag of up to `allowed_lag` records counts as 0. A group that has read
-    everything can have such a lag, because no consumer receives the transaction markers at the end of a partition.
+    `flap_threshold` belongs to rule 4. A lag of up to `allowed_lag` records counts as 0. No consumer receives the
+    transaction markers at the end of a partition, so such a lag can remain.
     """
 
     window_seconds: float = 600

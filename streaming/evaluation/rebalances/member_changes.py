@@ -67,7 +67,7 @@ def _change(before: GroupMember | None, after: GroupMember | None) -> MemberChan
 def _targets_before_and_after(
     before: GroupMember | None, after: GroupMember | None
 ) -> tuple[TopicPartitions, TopicPartitions]:
-    """Return the targets of the member before and after the rebalance. If one target is unknown, both are empty."""
+    """Return the targets of the member before and after the rebalance. If one is unknown, both results are empty."""
     targets = [() if member is None else member.target for member in (before, after)]
     return ((), ()) if None in targets else (targets[0] or (), targets[1] or ())
 

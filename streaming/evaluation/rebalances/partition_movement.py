@@ -138,7 +138,7 @@ def withheld_from(group: Sequence[GroupMember], held_before: Partitions, unowned
 
 
 def _is_counted(after: GroupSnapshot, now: Iterable[GroupMember]) -> bool:
-    """Return True if each partition of the group has one owner, and all targets are known. Then moves are counted."""
+    """Return True if moves are counted: each partition of the group has one owner, and all targets are known."""
     if after.group_type not in {CLASSIC, CONSUMER} or (after.protocol_type or "") != CONSUMER_PROTOCOL_TYPE:
         return after.group_type in {CLASSIC, CONSUMER} and not after.member_count()
     return is_all_known(now)

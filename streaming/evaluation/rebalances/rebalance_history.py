@@ -2,9 +2,8 @@
 
 The totals count all rebalances since the first record of the group. The totals are part of the group's state. So if a
 batch is repeated, no rebalance is counted twice. With a new checkpoint, the monitor reads the log again from the start.
-But the table already contains rows for the rebalances up to the offset `reported_up_to` of the partition
-`reported_in_partition`. These rebalances are not counted again, because the initial totals come from the last of these
-rows.
+But the table already contains rows up to the offset `reported_up_to` of the partition `reported_in_partition`.
+Rebalances with such a row are not counted again: the totals start from the last row.
 """
 
 from __future__ import annotations

@@ -8,9 +8,10 @@ Rules:
    unreadable, or the group is a classic group in the polling mode.
 2. `first_seen`: the first snapshot of a group. `created`: the first snapshot after the group was created again. Neither
    is compared. A group was created again if it has a lower generation, a different group type, or different members at
-   the same generation. It was also created again if its records are in a different partition of `__consumer_offsets`,
-   or if there is a record after its end. `upgraded` or `downgraded`: the group changed to a different protocol, or back
-   to the classic protocol. In this case, a tombstone is not the end of the group (`advance`, rule 6).
+   the same generation. A group was also created again if its records are in a different partition of
+   `__consumer_offsets`. A record after the end of the group also shows that the group was created again. `upgraded` or
+   `downgraded`: the group changed to a different protocol, or back to the classic protocol. In this case, a tombstone
+   is not the end of the group (`advance`, rule 6).
 3. `became_empty`: the group has no members any more. `static_rejoin`: a static member has a new member id, but the
    members and the generation are the same. A static rejoin is not a rebalance. `deleted`: the group no longer exists.
    `rebalance`: all other changes.
@@ -19,19 +20,17 @@ Rules:
    `metadata_changed`, `cooperative_followup`, or `unexplained`. `member_gone`: the member left, timed out or was
    fenced. The records do not show which of the three happened. `cooperative_followup`: members rejoin to get the
    partitions that the previous round withheld from a different member. Partitions that return to their earlier owners
-   do not prove this cause, because the topic may have been deleted and created again. `unexplained`: the records show
-   no other cause. If there are several causes, the *primary* cause is the first in this list. A change of the whole
-   group comes before a change of one member. `member_gone` comes before `member_joined`, because a new member often
-   replaces a lost member.
-6. `metadata_changed`: the number of known partitions of a topic has risen, and members subscribe to this topic before
-   and after the rebalance. Known partitions are partitions that a member has or claims. Before the rebalance,
-   partitions without an owner are also known. So if such a partition gets an owner again, the number does not rise.
-   Both before and after the rebalance, the known partitions must have no gap. A decrease of the number of known
-   partitions does not prove the cause, because the leader may have left partitions without an owner. Samples cannot
-   prove the cause, because the monitor may read records that are older than its first sample. After the record of an
-   upgrade or downgrade, this cause cannot be proven, because that record does not contain the partitions of members
-   that left. In a share group, this cause cannot be proven, because partitions of a topic are added to the group one by
-   one.
+   do not prove this cause: the topic may have been created again. `unexplained`: the records show no other cause. If
+   there are several causes, the *primary* cause is the first in this list. A change of the whole group comes before a
+   change of one member. `member_gone` comes before `member_joined`, because a new member often replaces a lost member.
+6. `metadata_changed`: a topic that members subscribe to before and after the rebalance has more known partitions. Known
+   partitions are partitions that a member has or claims. Before the rebalance, partitions without an owner are also
+   known. So a partition that gets an owner again does not increase the number of known partitions. Both before and
+   after the rebalance, the known partitions must have no gap. Fewer known partitions do not prove the cause, because
+   the leader may have left partitions without an owner. Samples cannot prove the cause, because the monitor may read
+   records that are older than its first sample. After the record of an upgrade or downgrade, this cause cannot be
+   proven. Such a record does not contain the partitions of members that left. In a share group, this cause cannot be
+   proven, because partitions of a topic are added to the group one by one.
 7. A partition has moved if it has a present owner and this owner is different from its previous owner. If a partition
    had no previous owner, it has not moved. If a cooperative round withholds partitions, its moves are not counted. The
    next round is compared with the owners before the first round, so each move is counted once. `assignors.fairness`
@@ -39,12 +38,12 @@ Rules:
    `fewest_moves` is also None, because its assignor assigns tasks, not partitions.
 8. The sync time is the time that the group waited for the leader's assignment. This time ends at the timestamp of the
    record. Only the first record of a generation shows the sync time. If the computed time is longer than the rebalance
-   timeout of every member, the record is not the first record, so the sync time is unknown.
-9. If records of members are missing before or after the rebalance, the causes are unknown (None), and `not_known` names
-   the missing records. If bytes of a classic member are unreadable, only the facts that need these bytes are unknown.
-   The subscription of that member does not prove a cause, and moves are unknown. Causes that other records prove are
-   still reported. A regular expression that the coordinator has not resolved yet is not a missing record: the member
-   has no topics yet. When the coordinator resolves the expression, the cause is `subscription_changed`.
+   timeout of every member, the sync time is unknown.
+9. If records of members are missing before or after the rebalance, the causes are None. `not_known` names the missing
+   records. If bytes of a classic member are unreadable, only the facts that need these bytes are unknown. The
+   subscription of that member does not prove a cause, and moves are unknown. Causes that other records prove are still
+   reported. An unresolved regular expression is not a missing record: the member has no topics yet. When the
+   coordinator resolves the expression, the cause is `subscription_changed`.
 """
 
 from __future__ import annotations
@@ -329,8 +328,7 @@ def _proven(
 def _hands_over(baseline: RebalanceBaseline, then: Sequence[GroupMember], now: Iterable[GroupMember]) -> bool:
     """Return True if a partition that the previous cooperative round withheld from a member now has a different owner.
 
-    Some partitions without an owner were withheld from no member, for example the partitions of a member that timed
-    out. Such partitions do not count.
+    Partitions of a member that timed out do not count, because the round did not withhold them.
     """
     if baseline.owners_before is None:
         return False
@@ -347,7 +345,7 @@ def _causes(
     """Return all proven causes in the order of `CAUSES`.
 
     The result can be empty if the change is not a rebalance. Return None if no cause is proven and records are missing
-    or unreadable, because these records may contain the cause.
+    or unreadable.
     """
     kinds = {change for member in changes for change in member.changes}
     by_members = {

@@ -5,8 +5,7 @@
    reads the second record. The partition state stores the decision until the group's own state contains it
    (`SkipSettled`).
 2. Each decision is made only once, so the count of failed rebalances never decreases. A second decision could be
-   different: the partition state stores only the highest missing offset (`last_missing_offset`), and offsets that are
-   missed later increase it.
+   different, because `last_missing_offset` of the partition state can increase.
 """
 
 from __future__ import annotations

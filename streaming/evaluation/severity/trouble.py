@@ -20,9 +20,9 @@ Each rule that applies adds a trouble to the group. The first rule that applies 
    BEHIND_SECONDS. So new groups and groups with a small constant lag do not have this trouble.
 10. The state or the lag of the group is unknown. Without a fresh sample, the conditions are also unknown.
 
-If two groups have the same first rule, these criteria decide in this order: more troubles, higher lag in seconds,
-higher lag in records, and the group id in alphabetical order. Groups without a trouble come last. An unknown lag is
-sorted as the lowest lag.
+If two groups have the same first rule, the group with more troubles comes first. Then the higher lag in seconds
+decides, then the higher lag in records, then the group id. Groups without a trouble come last. An unknown lag is sorted
+as the lowest lag.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Compute in the driver what a different strategy or a different number of members would change for a group.
+"""Compute in the driver how a different strategy or a different number of members would change a group.
 
 This package is allowed to import `evaluation.causes`, `evaluation.lag` and all of `assignors`. Only `page` and `run`
 use this package.

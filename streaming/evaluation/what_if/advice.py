@@ -8,26 +8,25 @@
    capacity covers the errors of the measured rates.
 4. There is no advice if the capacity is unknown or 0, or if the produce rate of a partition is unknown. There is also
    no advice if the present assignment is sufficient: the group has recovered, or is moving partitions.
-5. Only the built-in strategies of the group's protocol are computed: the client's strategies for a classic group, the
-   coordinator's assignors for a KIP-848 group.
-6. If several assignments are sufficient for the present members, the advice is the assignment in which the busiest
-   member receives the fewest records per second. If several assignments have this rate, the assignment that moves the
-   fewest partitions is the advice. If these numbers are also equal, the group's own strategy comes first, and then the
-   order of `BUILT_IN` decides.
+5. Only the built-in strategies of the group's protocol are computed. For a KIP-848 group, these are the coordinator's
+   assignors.
+6. If several assignments are sufficient, the advice is the assignment with the lowest rate of the busiest member. Among
+   equal rates, the advice is the assignment that moves the fewest partitions. Among equal moves, the group's own
+   strategy comes first, then the order of `BUILT_IN` decides.
 7. Rule 7 applies if the cause is `assignment`, and only the assignment of `heaviest_first` is sufficient. The advice is
    a custom strategy that uses the measured rates as weights (`assignors/CUSTOM.md`). There is no such advice for a
    KIP-848 group, because its coordinator computes the assignment. There is also no such advice if the subscriptions of
-   the members differ, because such a strategy may not be sufficient for them.
+   the members differ.
 8. Rule 8 applies if the cause is `under_provisioned`, and one partition receives more records than one member can
    consume. The advice is that more members cannot help, because a partition has only one owner. This rule comes before
    rule 6.
 9. If the cause is `under_provisioned` and rule 6 finds nothing, the advice is the smallest sufficient number of members
    with the group's own strategy. If no number is sufficient with this strategy, the advice is the smallest sufficient
    number with a different strategy. If several strategies are sufficient, rule 6 decides. New members follow rule 1 of
-   `assignors/what_if/what_if.py`. If the subscriptions of the members differ, the subscription of a new member is
-   unknown, so there is no advice. Numbers of members above MAX_MEMBERS are not computed.
-10. To find the number of useful members, the monitor computes the assignment of a group that has as many members as
-    partitions. The useful members are the members that have partitions in this assignment. More members would be idle.
+   `assignors/what_if/what_if.py`. There is no advice if the subscriptions differ, because the subscription of a new
+   member is unknown. Numbers of members above MAX_MEMBERS are not computed.
+10. To find the number of useful members, the monitor computes an assignment with as many members as partitions. The
+    useful members are the members that have partitions in this assignment. More members would be idle.
 
 The result does not depend on the order of members or partitions.
 """
@@ -152,7 +151,7 @@ class LateGroupInputs(NamedTuple):
 
     @property
     def target_records_per_second(self) -> float:
-        """The limit of rule 3: in a sufficient assignment, no member receives more records per second."""
+        """The limit of rule 3: the most records per second that a member receives in a sufficient assignment."""
         return (1 - HEADROOM) * self.capacity_records_per_second
 
 
@@ -207,14 +206,12 @@ def _subscribed_partitions(late: LateGroupInputs) -> Iterator[TopicPartition]:
 
 
 def _too_hot_partition(late: LateGroupInputs) -> TooHotPartition | None:
-    """Apply rule 8."""
     rates, capacity = late.produce_rates, late.capacity_records_per_second
     hottest = min(_subscribed_partitions(late), key=lambda one: (-rates[one], one), default=None)
     return TooHotPartition(hottest, rates[hottest], capacity) if hottest and rates[hottest] > capacity else None
 
 
 def _better_assignment(late: LateGroupInputs, today: float) -> BetterAssignment | None:
-    """Apply rule 6."""
     best = _best_sufficient(late, late.strategies, 0)
     if best is None:
         return None
@@ -224,7 +221,6 @@ def _better_assignment(late: LateGroupInputs, today: float) -> BetterAssignment 
 
 
 def _weighted_strategy(late: LateGroupInputs) -> WeightedStrategy | None:
-    """Apply rule 7."""
     if late.strategies == SERVER_STRATEGIES or not _has_equal_subscriptions(late):
         return None
     weights = {partition: late.produce_rates[partition] for partition in _subscribed_partitions(late)}
@@ -233,7 +229,6 @@ def _weighted_strategy(late: LateGroupInputs) -> WeightedStrategy | None:
 
 
 def _more_members(late: LateGroupInputs) -> MoreMembers | None:
-    """Apply rules 9 and 10."""
     if not _has_equal_subscriptions(late):
         return None
     own = tuple(one for one in late.strategies if one.name == late.own_strategy)
@@ -259,7 +254,6 @@ def _fewest_members(late: LateGroupInputs, strategies: tuple[PartitionAssignor, 
 
 
 def _useful_members(late: LateGroupInputs, strategy: PartitionAssignor) -> int:
-    """Apply rule 10."""
     members = max(len(late.group.spec.members), sum(1 for _ in _subscribed_partitions(late)))
     (outcome,) = _outcomes(late, (strategy,), members - len(late.group.spec.members))
     return members - len(outcome.idle_members)

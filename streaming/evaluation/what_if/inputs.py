@@ -2,10 +2,8 @@
 
 1. Nothing is computed if an open transaction blocks the group, or if the group is not evaluated. Nothing is computed if
    one of these values is unknown: the partition count of a subscribed topic, the subscription of a member, the
-   assignment of a member. The monitor does not evaluate Kafka Streams groups, Connect groups, share groups, groups
-   without members, and groups that only commit offsets.
-2. Nothing is computed for a group with more than `MAX_PARTITIONS` partitions or more than `MAX_MEMBERS` members
-   (`is_too_large`), because the computation would delay the batches.
+   assignment of a member. For example, Kafka Connect groups, share groups and groups without members are not evaluated.
+2. Nothing is computed for a group above `MAX_PARTITIONS` partitions or `MAX_MEMBERS` members (`is_too_large`).
 3. The produce rate of a partition comes from the rows of the group's lag (`evaluation.lag.rates`). If the group has not
    committed an offset of a partition, the rate of the partition is unknown. Exception: the rate of an empty partition
    is 0.

@@ -2,7 +2,8 @@
 
 The brokers keep a committed offset for `offsets.retention.minutes`, counted from its *start*. Rules:
 
-1. While a group has members, the offsets of its subscribed topics do not expire. So their expiry time is null.
+1. While a group has members, the offsets of its subscribed topics do not expire. So the expiry time of these offsets is
+   null.
 2. A classic group with a protocol type: the start is the time when the group became Empty (`currentStateTimestamp` of
    its record). If the record has no such time (before version 2), rule 3 applies.
 3. A KIP-848 group, a streams group, and a group that only commits: the start is the time of each commit.
@@ -13,8 +14,9 @@ The brokers keep a committed offset for `offsets.retention.minutes`, counted fro
    group without members cannot delay the expiry.
 
 The brokers check every `offsets.retention.check.interval.ms` (10 minutes), so they delete the offsets a little later. A
-commit record of version 1 contains its own expiry time, which the brokers use instead. The monitor does not read this
-time. Only clients that send OffsetCommit in version 2 to 4 with a retention time cause such records.
+commit record of version 1 contains an expiry time, which the brokers use for this commit. The monitor does not read the
+expiry time in such records. Only clients that send OffsetCommit in version 2 to 4 with a retention time cause such
+records.
 
 Source: KIP-211, Kafka `OffsetMetadataManager.cleanupExpiredOffsets`, `OffsetExpirationConditionImpl`, and
 `offsetExpirationCondition` of `ClassicGroup`, `ConsumerGroup` and `StreamsGroup`.
@@ -65,7 +67,6 @@ def expiry_starts(
 
 
 def _start(snapshot: GroupSnapshot) -> int | None:
-    """Apply rules 2 and 3 to a group in the state Empty."""
     group = snapshot.classic
     return group.current_state_timestamp_ms if group is not None and group.protocol_type else EACH_COMMIT
 

@@ -10,21 +10,21 @@ is the log start offset. Rules:
    bound. If no fetch has found a record among these offsets, all of them may be transaction markers or records of
    aborted transactions (`next_offsets.py`). The deletion of such offsets is not a loss. So `records_lost` is null if
    there are at most FEW_OFFSETS such offsets, or if the topic has transactions. A known loss stays known while the
-   committed offset stays the same, also after a restart. Otherwise, a loss of a few records would become unknown,
-   because a deleted record cannot be fetched again.
+   committed offset stays the same, also after a restart. Without this rule, a small loss would become unknown, because
+   a deleted record cannot be fetched again.
 2. `lost_since_ms`: the time of the first sample in which s is greater than c. If the commit is later than this sample,
    the time of the commit is used. The kind is `at_least` if s was already greater than c in the oldest stored sample.
    The time stays the same in all samples of one loss, even if the group commits or old samples are removed. The time
    also stays the same if the loss is unknown for some samples, for example because a partition has no leader.
 3. `seconds_until_lost` is 0 if records are already lost. If the lag is 0, the value is null, because a group that has
    read everything cannot lose records. Otherwise, there are two estimates: one from the rate of the log start offset
-   (rules 4 to 6), and one from `retention.ms` (`time_retention.py`). The smaller estimate applies, because both size
-   and time can delete the record. If the first estimate is unknown, or only the maximum of rule 6, the second estimate
-   applies. If both estimates are unknown, the value is null.
-4. The rate is unknown if the log start offset moved less than twice within RATE_WINDOW_MS. For example, this is the
-   case for topics that are compacted, quiet or new, or have unlimited retention.
-5. Otherwise the estimate comes from two moves of the log start offset within RATE_WINDOW_MS. (s1, t1) is the first
-   move, and (s2, t2) is the last move:
+   (rules 4 to 6), and one from `retention.ms` (`time_retention.py`). The result is the smaller estimate. The second
+   estimate is the result if the first estimate is unknown, or only the maximum of rule 6. If both estimates are
+   unknown, the value is null.
+4. The rate is unknown if the log start offset moved less than twice within RATE_WINDOW_MS. For example, the rate is
+   unknown for compacted topics and for new topics.
+5. If the rate is known, the estimate comes from two moves of the log start offset within RATE_WINDOW_MS. (s1, t1) is
+   the first move, and (s2, t2) is the last move:
 
        rate = (s2 - s1) / (t2 - t1)        seconds_until_lost = (c - s2) / rate - (now - t2), at least 0
 
@@ -33,7 +33,7 @@ is the log start offset. Rules:
 6. The estimate from the rate is at most AHEAD times the period over which the rate was measured. A longer estimate is
    replaced by this maximum, and its kind is `at_least`. The kind of all other results is `estimate`.
 
-Limits of the method: it assumes that the group does not commit again. If retention is by time, brokers now delete the
+Limit of the method: it assumes that the group does not commit again. If retention is by time, brokers now delete the
 records that were written one retention time ago. So if many records were written at that time, the log start offset
 will soon move faster than the computed rate. The monitor cannot predict DeleteRecords requests and changes of
 `retention.ms`.
@@ -161,7 +161,7 @@ def _lost_since(
     commit_times_ms: Int64Array,
     is_lost: BoolArray,
 ) -> tuple[pa.Array, pa.Array]:
-    """Apply rule 2. Returns times and kinds, or null for rows without lost records."""
+    """Return the start times and the kinds of losses (rule 2), or null for rows without lost records."""
     since_ms, is_at_least = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.bool_)
     rows, committed_ms = rows[is_lost], commit_times_ms[is_lost]
     first_beyond = points.last_at_or_below(rows, committed_offsets[is_lost]) + 1
@@ -221,7 +221,7 @@ def _until_lost(  # noqa: PLR0913, PLR0917 - one argument per column
     waits: BoolArray,
     left_by_time: pa.ChunkedArray | None,
 ) -> tuple[pa.Array, pa.Array]:
-    """Apply rules 3 to 6. Returns seconds and kinds."""
+    """Return the seconds until the next loss, and the kinds (rules 3 to 6)."""
     seconds, is_at_least = np.zeros(len(rows)), np.zeros(len(rows), dtype=np.bool_)
     is_known, at = is_lost.copy(), np.flatnonzero(waits)
     distinct, back = np.unique(rows[at], return_inverse=True)

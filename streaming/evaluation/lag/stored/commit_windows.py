@@ -1,4 +1,4 @@
-"""Store the last commits of each group for each partition. `status.py` evaluates each such window of commits.
+"""Store the last commits of each group for each partition. `status.py` evaluates these windows of commits.
 
 A window has up to `length` entries, oldest first. An entry has four values: the committed offset, the timestamp, the
 log offset of the commit's record, and the lag. The lag is empty until the entry is observed (rule 5). Rules for one
@@ -6,7 +6,7 @@ commit:
 
 1. A tombstone removes all earlier entries. A commit from before the tombstone is not added, even if it is read after
    the tombstone.
-2. Entries are in the order of the log. A commit that is read late is inserted in this order. A known commit is ignored.
+2. Entries are in the order of the log. A commit that is read late is inserted in log order. A known commit is ignored.
    If a window is full, a commit that is older than all its entries is also ignored.
 3. Time is divided into slots of `slot_ms`. A window contains only the last commit of each slot. So a window covers
    enough time, even if a group commits every 10 ms. If the coordinator moves to a broker whose clock is slow,

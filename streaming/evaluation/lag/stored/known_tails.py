@@ -1,7 +1,7 @@
 """Store the results of fetches, one result for each commit.
 
-After an outage, all 100,000 partitions of all groups can have such a result, and each sample needs all results. So they
-are stored in columns, and no code loops over them at each sample.
+After an outage, all 100,000 partitions of all groups can have such a result, and each sample needs all results. So the
+results are stored in columns, and no code loops over single results at each sample.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ for a new sample (o, t):
 3. o equals the offset of the last two points: the time of the last point becomes t. So a constant offset has only two
    points: one with its first time, and one with its last time. The method comes from kafka-lag-exporter
    (`LookupTable.addPoint`).
-4. Otherwise the new point is appended. If the row is full, one inner point is removed first. The removed point is the
-   inner point with the smallest value of
+4. In all other cases, the new point is appended. If the row is full, one inner point is removed first. The removed
+   point is the inner point with the smallest value of
 
        (time between its neighbours) / (age of the point)
 

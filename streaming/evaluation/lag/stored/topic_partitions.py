@@ -1,4 +1,4 @@
-"""Assign row numbers to topic partitions, and find the row numbers for whole columns at once."""
+"""Assign row numbers to topic partitions, and find the row numbers of whole columns in one step."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class TopicPartitionRows:
     def _find(self, codes: Int64Array, partitions: Int64Array) -> Int64Array:
         """Return the row numbers of topic partitions, from the codes of their topics.
 
-        An unknown topic has the code NO_ROW. So its key is negative and matches no stored key.
+        An unknown topic has the code NO_ROW. So the key of an unknown topic is negative and matches no stored key.
         """
         return _index_in(pa.array(_key(codes, partitions)), pa.array(self._keys))
 
