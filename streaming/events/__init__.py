@@ -3,7 +3,7 @@
 There are two kinds of events:
 
 - Records of the group coordinator. Each record contains its position in `__consumer_offsets`. So a record that is read
-  twice changes the state only once. In the polling mode, the monitor uses answers of coordinators instead of records.
+  twice changes the state only once. In the polling mode, the monitor uses responses of coordinators instead of records.
 - External facts, which the Spark driver sends to the state of a group. Examples are topic metadata, and the assignor
   that a coordinator reported.
 
@@ -69,9 +69,9 @@ class ModernDescription(msgspec.Struct, frozen=True):
 class GroupDescribed(msgspec.Struct, frozen=True, tag="group_described"):
     """A coordinator's full description of a group. `state` is the coordinator's name of the group's state.
 
-    A description is not a record, so `position` contains other values: `offsets_topic_partition` is POLLED_PARTITION,
-    `offsets_topic_offset` is a number that increases with each answer, and `timestamp_ms` is the start time of the
-    poll. Either `classic` or `modern` is None.
+    A description has no position in a log, so `offsets_topic_partition` is POLLED_PARTITION. `offsets_topic_offset` is
+    a number that increases with each response. `timestamp_ms` is the start time of the poll. Either `classic` or
+    `modern` is None.
     """
 
     position: Position
@@ -181,8 +181,9 @@ class TopicMetadata(msgspec.Struct, frozen=True):
 class TopicsSampled(msgspec.Struct, frozen=True, tag="topics_sampled"):
     """Metadata of the topics that a group subscribes to. The Spark driver sends this event.
 
-    Metadata in the group's state can have a later time than the driver's last sample. This means that the driver's
-    clock was wrong earlier. In this case, `is_time_corrected` is True, and the event replaces this metadata.
+    Metadata in the group's state can have a later time than the driver's last sample. A later time means that the
+    driver's clock was wrong earlier. Then `is_time_corrected` is True, and the event replaces the metadata in the
+    group's state.
     """
 
     topics: dict[str, TopicMetadata]

@@ -1,8 +1,8 @@
 """Compresses large values between the processes of a batch.
 
-A record of a group with 1,000 members can have 1 MB. It repeats the names of topics and clients, so Zstandard reduces
-it to a tenth. Without compression, many of these records in one batch do not fit into the heap of Spark's JVM. Then
-every restart fails, because it reads the same batch again.
+A record of a group with 1,000 members can have a size of 1 MB. Such a record repeats the names of topics and clients,
+so Zstandard reduces its size to a tenth. Without compression, many of these records in one batch do not fit into the
+heap of Spark's JVM. Then every restart of the monitor fails at the same batch.
 """
 
 from __future__ import annotations

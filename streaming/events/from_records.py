@@ -34,7 +34,7 @@ def log_event(
 ) -> tuple[str, LogEvent] | None:
     """Return (group id, event) for a membership record. Return None for other records.
 
-    An undecodable subscription or assignment of a classic member is None in the event. The failure is added to
+    An undecodable subscription or assignment of a classic member is None in the event. The decoding failure is added to
     `refusals`.
     """
     record_type = RecordType(record.key_type)

@@ -1,7 +1,7 @@
 """Decide when to ask a coordinator for the assignor of a KIP-848 group, and when to use its answer.
 
 If no member specifies an assignor, the coordinator uses the first assignor in the broker's `group.consumer.assignors`.
-No record contains this assignor. The assignor can be different after a restart of the broker. Rules:
+No record contains the assignor of the coordinator. The assignor can be different after a restart of the broker. Rules:
 
 1. The monitor sends a request about a group if three conditions are true. The group has members. The monitor has read
    enough records to know the state of the group. No member specifies an assignor.
@@ -9,9 +9,8 @@ No record contains this assignor. The assignor can be different after a restart 
 3. If the group has a new epoch, the monitor sends the next request immediately in two cases. In the first case, the
    assignor is unknown. In the second case, the group's targets break a rule of the known assignor. A possible reason is
    that the broker uses a different assignor now.
-4. An answer contains a group epoch. The assignor in the answer is valid only for this epoch. If the last records that
-   were read have an older epoch, the monitor uses the answer only after it has read records with the epoch of the
-   answer.
+4. An answer contains a group epoch. The assignor in the answer is valid only for this epoch. The monitor uses a
+   response only after it has read records with the epoch of the response.
 5. If the coordinator does not answer, the known assignor of the group does not change.
 """
 

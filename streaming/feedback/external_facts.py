@@ -1,7 +1,7 @@
 """Find the facts that the driver must send to a group's state: sampled topics, and decisions about skipped generations.
 
-After every sample, the driver compares its facts with the group's state. It sends each fact that is missing in the
-state. So a fact that was sent but lost is sent again.
+After every sample, the driver compares its facts with the group's state. The driver sends each fact that is missing in
+the group's state. So a fact that was sent but lost is sent again.
 """
 
 from __future__ import annotations
@@ -71,9 +71,9 @@ def _is_in_future(snapshot: GroupSnapshot, topic: str, sampled: TopicMetadata, s
     """Return True if the topic metadata in the group's state is newer than the last sample.
 
     In this case, the monitor's clock was ahead when the stored metadata was sampled. Without a correction, the state
-    would ignore new samples until their time is later than the stored time. While the cluster time is unknown, the time
-    of the last sample may be wrong, so the result is False. In the polling mode, the result does not depend on the
-    cluster time, because all times of the group come from the monitor's clock.
+    would ignore all samples until their time is later than the stored time. While the cluster time is unknown, the
+    result is False, because the time of the last sample may be wrong. In the polling mode, the result does not depend
+    on the cluster time, because all times of the group come from the monitor's clock.
     """
     known = snapshot.topics.get(topic)
     is_known = sample.is_clock_known or snapshot.is_polled
@@ -89,7 +89,7 @@ def _differs(known: TopicMetadata | None, sampled: TopicMetadata) -> bool:
 
 
 def _needed_metadata(sampled: TopicMetadata | None, *, wants_racks: bool, wants_id: bool) -> TopicMetadata | None:
-    """Return only the fields of the topic's sample that the group needs. This keeps the state small.
+    """Return only the fields of the topic's sample that the group needs, to keep the state small.
 
     A group needs racks only if one of its members has a rack. A group needs topic ids only if its records contain topic
     ids.

@@ -6,7 +6,7 @@ classic group, "generation" means its generation. For every other group, "genera
 1. The state contains the position of the group's last record. A record at or before this position was already read and
    does not change the state. So the counts stay correct if the monitor reads the log a second time. Only positions in
    the same partition are compared. If the partition count of `__consumer_offsets` changes, a group can move to a
-   different partition (`combine.own_partitions`). In the new partition, the group counts as created again (rule 5).
+   different partition (`combine.own_partitions`). In the new partition, the group is treated as created again (rule 5).
 2. The first record of a group does not change the counts, because the monitor does not know the earlier records of the
    group.
 3. If a record has the same generation as the previous record, the group has not rebalanced. In this case, a static
@@ -19,14 +19,14 @@ classic group, "generation" means its generation. For every other group, "genera
 6. An upgrade to the consumer protocol, or a downgrade from it, starts with a tombstone. The next record is from the
    same group and has a different group type. The coordinator writes the tombstone and this record in one append. The
    group keeps its counts. If the group was empty, it can start again at a lower generation. Then the counts do not
-   change. If the group was a streams group, there is one more record between these two records: the tombstone of its
-   topology. This tombstone does not create an event. So for a streams group, rule 6 also applies to the second record
+   change. If the group was a streams group, the tombstone of its topology is also between these two records. The
+   tombstone of a topology does not create an event. So for a streams group, rule 6 also applies to the second record
    after the tombstone of the group.
 7. The generation of a classic group can increase by more than 1 from one record to the next. The state then contains a
    `Skip` for the missing generations. The monitor removes the `Skip` when it knows whether it has read the complete log
-   between the two records. If the group is deleted earlier, the `Skip` stays. Otherwise, the counts would depend on the
-   speed of this check. For other group types, the coordinator writes a record for every epoch. If the record of an
-   epoch is missing, compaction removed it.
+   between the two records. If the group is deleted earlier, the `Skip` stays. Without this rule, the counts would
+   depend on the speed of the check. For other group types, the coordinator writes a record for every epoch. If the
+   record of an epoch is missing, compaction removed it.
 8. The monitor computes the state of a consumer or share group from the group's records, in the same way as the
    coordinator. If records are missing, the state is Unknown. For streams groups, the records contain only a part of the
    state. So the state of a streams group is Empty or Unknown.
@@ -231,7 +231,7 @@ def _count_generations(
 
 
 def _without_unsubscribed_topics(snapshot: GroupSnapshot) -> GroupSnapshot:
-    """Remove the metadata of topics to which no member subscribes. This limits the size of the state."""
+    """Remove the metadata of topics to which no member subscribes, to limit the size of the state."""
     subscribed = set(snapshot.subscribed_topics())
     kept = {topic: known for topic, known in snapshot.topics.items() if topic in subscribed}
     return msgspec.structs.replace(snapshot, topics=kept)
@@ -336,8 +336,8 @@ def _has_rebalanced(before: GroupMetadata, after: GroupMetadata) -> bool:
     """Return True if two descriptions prove that the group has rebalanced between them.
 
     In both descriptions, the group must not be in a rebalance. If a member with the same id has a new subscription, the
-    member has joined again. A static member can rejoin without a rebalance. Then it has a new member id and its old
-    assignment. So the new member id of a static member does not prove a rebalance.
+    member has joined again. A static member can rejoin without a rebalance. After a rejoin, a static member has a new
+    member id and its old assignment. So the new member id of a static member does not prove a rebalance.
     """
     known = {member.group_instance_id or member.member_id: member for member in before.members}
     found = {member.group_instance_id or member.member_id: member for member in after.members}
@@ -351,7 +351,7 @@ def _has_rebalanced(before: GroupMetadata, after: GroupMetadata) -> bool:
 
 
 def _is_deletion(event: ModernEvent | DecodeFailed) -> bool:
-    """Return True if the record deletes an entry. Then the last field of the event is None."""
+    """Return True if the record deletes an entry: the last field of the event is None."""
     return msgspec.structs.astuple(event)[-1] is None
 
 

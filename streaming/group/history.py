@@ -36,7 +36,7 @@ def is_reportable(before: GroupSnapshot, event: GroupEvent, after: GroupSnapshot
     """Return True if the table must contain a row for the snapshot `after`.
 
     The result is also True if the monitor has already written the row with an earlier checkpoint (`is_reread`). The
-    monitor does not write such a row again, but compares the next row with it.
+    monitor compares such a row with the next row, but does not write the row again.
     """
     if isinstance(event, GroupVanished):
         return after.state != before.state
@@ -70,7 +70,7 @@ def _has_changed(before: GroupSnapshot, after: GroupSnapshot) -> bool:
 def _is_acknowledged(snapshot: GroupSnapshot) -> bool:
     """Return True if every member has acknowledged its target.
 
-    The row of the last acknowledgement shows which member waits for which other member to release partitions.
+    The row of the last acknowledgement shows which members wait for partitions of other members.
     """
     return snapshot.modern is not None and not snapshot.modern.unacknowledged_members
 
@@ -82,8 +82,8 @@ def _is_reconciled(snapshot: GroupSnapshot) -> bool:
 def is_reread(snapshot: GroupSnapshot) -> bool:
     """Return True if the snapshot's record is before the last row that an earlier checkpoint wrote for the group.
 
-    This last row is written again, because it is possibly without a verdict. Exception: a last row with the state Gone
-    is not written again.
+    The last row is written again, because its verdict may be missing. Exception: a last row with the state Gone is not
+    written again.
     """
     resume, position = snapshot.resume, snapshot.position
     if resume is None or position is None:

@@ -3,7 +3,7 @@
 An answer shows the present state of a group, but no history and no timestamp. For a classic group, it also contains no
 generation. If the broker did not return a value, the value is None. If a request was not answered, the result is
 `Unanswered`. If the coordinator reports that a group does not exist, the result is `GroupNotFound`. A listing can be
-incomplete (`gaps`). Then a group that is not in the listing can still exist:
+incomplete (`gaps`). A group that is missing in an incomplete listing can still exist:
 
 >>> GroupListing(0, {}, gaps=(ListingGap(2, "coordinator_load_in_progress"),)).is_complete
 False
@@ -63,8 +63,8 @@ class GroupListing:
     """All groups that the brokers listed, and the reasons why other groups can be missing.
 
     Even a complete listing does not prove that a group is gone. The monitor asks the brokers one after the other. If
-    the coordinator of a group changes during this time, it is possible that no broker lists the group. Only
-    `GroupNotFound` proves that a group is gone.
+    the coordinator of a group changes during this time, possibly no broker lists the group. Only `GroupNotFound` proves
+    that a group is gone.
     """
 
     sampled_at_ms: int
@@ -83,8 +83,8 @@ def rebalancing_since_ms(
     """For each group in a rebalance, return the time of the first listing that showed this rebalance.
 
     `known` is the result for the previous listing. `MonitorState` removes a group from `known` when a record shows the
-    end of the group's rebalance. `clock_step_ms` is the change of the clock correction since the previous listing. It
-    is added to the known times, so the duration of a rebalance does not depend on the correction.
+    end of the group's rebalance. `clock_step_ms` is the change of the clock correction since the previous listing.
+    `clock_step_ms` is added to the known times, so that the duration of a rebalance stays correct.
 
     >>> twice = {"g": ListedGroup("classic", "consumer", "PreparingRebalance", 1)}
     >>> rebalancing_since_ms({"g": 5}, GroupListing(9, twice)), rebalancing_since_ms({}, GroupListing(9, twice))
@@ -102,8 +102,8 @@ def rebalancing_since_ms(
 def shown_state(snapshot: GroupSnapshot, listing: GroupListing | None) -> str:
     """Return the group's state, from its records or from the listing.
 
-    The listing is used only for two kinds of states that records cannot show: a rebalance of a classic group, and the
-    state of a streams group with members. The listing must be later than the records.
+    The listing is used only for two states that records cannot show. The two states are the rebalance of a classic
+    group, and the state of a streams group with members. The listing must be later than the records.
     """
     position = snapshot.position
     listed = listing.groups.get(snapshot.group_id) if listing else None
@@ -119,7 +119,7 @@ def shown_state(snapshot: GroupSnapshot, listing: GroupListing | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GroupNotFound:
-    """The coordinator supports several group types. It reported for each type that the group does not exist."""
+    """The coordinator reported that the group does not exist, for each group type that the coordinator supports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +180,8 @@ class DescribedGroup:
     """The coordinator's description of one group.
 
     Attributes:
-        protocol: the name of the strategy. For a classic group, it is the chosen protocol, or None if the group is not
-            Stable. For a consumer or share group, it is the assignor.
+        protocol: the name of the strategy. For a classic group, `protocol` is the chosen protocol, or None if the group
+            is not Stable. For a consumer or share group, `protocol` is the assignor.
         group_epoch, assignment_epoch: None for classic groups. The description of a classic group does not contain its
             generation.
 
@@ -206,9 +206,8 @@ OffsetsByPartition = Mapping[tuple[str, int], int]
 def held_partitions(group: DescribedGroup, member: DescribedMember) -> tuple[tuple[str, int], ...] | None:
     """Return the partitions that a member owns now, as sorted (topic, partition) pairs. None if unknown.
 
-    For a classic group, the partitions are unknown if the group is not Stable, or if its protocol type is not
-    `consumer` (for example Kafka Connect). For a streams group, the partitions are always unknown, because its members
-    own tasks.
+    For a classic group, the partitions are known only if the group is Stable and has the protocol type `consumer`. For
+    a streams group, the partitions are always unknown, because its members own tasks.
     """
     if member.held is not None:
         return tuple(sorted((held.topic, partition) for held in member.held for partition in held.partitions))

@@ -53,8 +53,8 @@ class ModernGroup(msgspec.Struct, frozen=True):
         unacknowledged_members: number of members that have not acknowledged their target yet. This number and
             `unreconciled_members` are stored, because it would be too slow to count all members again at each record of
             a rebalance (`recount_members`).
-        assignor: the assignor that the coordinator reported. No record contains it. It is used only if no member
-            specifies an assignor.
+        assignor: the assignor that the coordinator reported. No record contains this assignor. The reported assignor is
+            used only if no member specifies an assignor.
 
     """
 
@@ -98,9 +98,9 @@ class ModernGroup(msgspec.Struct, frozen=True):
         """Return True if the record with the topics of the member's regular expression is missing.
 
         The coordinator resolves an expression some time after a member subscribes with this expression. Until then, the
-        member gets no partitions. So if the member has a target, the coordinator has already written the record. The
-        record can be missing because compaction removed it, or because the monitor does not read the log (polling
-        mode).
+        member gets no partitions. So if the member has a target, the coordinator has already written the record with
+        the topics. The record with the topics can be missing because compaction removed it, or because the monitor
+        polls.
         """
         regex = self.members[member_id].subscribed_regex
         return bool(regex) and regex not in self.regexes and bool(self.targets.get(member_id))
@@ -164,8 +164,8 @@ class ModernGroup(msgspec.Struct, frozen=True):
         """Return the kinds of missing entries, in Kafka's terms. The result is empty if no entry is missing.
 
         The group's state is unknown in three cases: the group epoch is missing, a record cannot be decoded, or the
-        metadata of a member is missing. A current assignment can be missing because the member has just joined: then
-        its current assignment comes later in the same append. It can also be missing because compaction removed the
+        metadata of a member is missing. A current assignment can be missing because the current assignment of a new
+        member comes later in the same append. A current assignment can also be missing because compaction removed the
         record. The result never contains the assignment epoch, because a new group has no assignment epoch before its
         first target.
         """

@@ -44,7 +44,7 @@ class Skip(msgspec.Struct, frozen=True):
     """Generation numbers without a record, between two records of the group.
 
     There are two possible causes. Either members joined but never synced, or compaction removed the records. If the
-    monitor read every offset from `after_offset` to `before_offset`, the first cause is proven.
+    monitor read every offset from `after_offset` to `before_offset`, compaction is not the cause.
     """
 
     after_offset: int
@@ -182,7 +182,7 @@ def known_topics(member: ClassicMember) -> tuple[str, ...]:
     """Return the topics to which a classic member subscribes.
 
     If these topics are unknown, return the member's assigned topics. So the monitor also requests the partition counts
-    of these topics.
+    of assigned topics.
     """
     if member.subscription is not None:
         return member.subscription.topics

@@ -3,7 +3,7 @@
 All records that were written before this time are known. The timestamp of the last record is not sufficient, because
 there may be no new records for a long time. The wall clock is not sufficient, because the query can be late. So the
 monitor uses samples. A sample contains a time and the end offset of the partition at this time. When the query has read
-up to this end offset, the partition was read up to this time.
+up to the sampled end offset, the partition was read up to the time of the sample.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class ReadUpTo(msgspec.Struct, frozen=True):
 def add_sampled_end(known: ReadUpTo, position: int, end: int, sampled_at_ms: int) -> ReadUpTo:
     """Return the state after a sample of the partition's end.
 
-    A new sample does not replace an earlier sampled end that the query has not reached yet. Otherwise, the time would
-    never advance in a busy partition, because the query never reaches the latest end.
+    A new sample does not replace an earlier sampled end that the query has not reached yet. A replacement would stop
+    the time in a busy partition, because the query never reaches the latest end.
 
     >>> behind = add_sampled_end(ReadUpTo(), position=5, end=9, sampled_at_ms=1_000)
     >>> later = add_sampled_end(behind, position=7, end=20, sampled_at_ms=6_000)

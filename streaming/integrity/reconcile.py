@@ -8,13 +8,13 @@ commit forever. Rules:
    if the records contain it, but the brokers' answer does not.
 2. The log can contain an unread tombstone of the suspect. So the monitor samples the end of the log after the brokers'
    answer, and reads the log up to this end.
-3. If the monitor reads a new record of the suspect before this end, the group or commit is no longer a suspect.
+3. A new record of the suspect before this end proves that the suspect was not deleted.
 4. Only a complete answer proves a deletion. The answer is incomplete in three cases. A broker did not list its groups.
    The monitor has no DESCRIBE permission for the topic of a committed offset. A group cannot be described.
 
 Example: the position in the partition is 90, and the group's last record is at offset 50. The listing does not contain
-the group, and the partition ends at offset 100. If the group's last record is still at offset 50 when the position
-reaches 100, the group was deleted.
+the group, and the partition ends at offset 100. The group was deleted if its last record is still at offset 50 when the
+position reaches 100.
 """
 
 from __future__ import annotations

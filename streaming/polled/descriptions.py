@@ -120,8 +120,8 @@ def _modern_member(member: DescribedMember) -> ModernMember:
 def _current(assignment_epoch: int, member: DescribedMember, member_epoch: int) -> MemberAssignment:
     """Return the current assignment of a member.
 
-    The state is Stable if the member owns exactly its target partitions, and the member epoch equals the assignment
-    epoch. Otherwise the state is Unknown.
+    The state is Stable if the member owns exactly its target partitions at the assignment epoch. In all other cases,
+    the state is Unknown.
     """
     has_target = member.target is not None and member.held == member.target
     is_stable = has_target and member_epoch == assignment_epoch

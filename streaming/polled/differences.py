@@ -2,10 +2,10 @@
 
 Coordinators' answers have no log offset, so each event gets a number that replaces the offset. The first number of a
 poll is the start time of the poll in milliseconds, multiplied by `NUMBERS_PER_MS`. Each further event gets the next
-number. So the numbers of each poll are higher than all earlier numbers, even if a new checkpoint does not contain the
-last number. Commits are distributed over `POLLED_PARTITIONS` partitions. All commits of a group are in the same
-partition. A partition gets a row only if at least one of its commits changed. The first partition also gets a row if
-only descriptions of groups changed.
+number. So the numbers of a poll are higher than all earlier numbers, even with a new checkpoint. Commits are
+distributed over `POLLED_PARTITIONS` partitions. All commits of a group are in the same partition. A partition gets a
+row only if at least one of its commits changed. The first partition also gets a row if only descriptions of groups
+changed.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ class Differences:
 def differences(poll: Poll, known: KnownState, *, is_marked: bool = False) -> Differences:
     """Return the differences between a poll and the known state.
 
-    If `is_marked` is True, the result contains at least one row, even if nothing changed. When the query has read this
-    row, the caller knows that the query has read the poll.
+    If `is_marked` is True, the result contains at least one row, even if nothing changed. The query has read the poll
+    when it has read this row.
     """
     first = max(known.last_number + 1, poll.began_at_ms * NUMBERS_PER_MS)
     events = _GroupEvents(first, poll.began_at_ms)
@@ -154,7 +154,7 @@ def polled_partition(group_id: str) -> int:
 def _state_rows(span: _Span, events: _GroupEvents, commits: Iterable[Commit]) -> Iterator[StateRow]:
     """Yield a row for each partition that has changed commits.
 
-    The first partition always gets a row, even without changes, because this row contains the last event number.
+    The first partition always gets a row, because this row contains the last event number.
     """
     by_partition: dict[int, list[Commit]] = defaultdict(list, {POLLED_PARTITION: []})
     for commit in commits:

@@ -2,7 +2,7 @@
 
 The first commit of a key decodes the key and adds a row. Each later commit of the key writes four numbers into this
 row. When more than half of the rows belong to deleted keys, the rows of deleted keys are removed. Without this removal,
-the rows of every group that ever existed would stay in memory.
+the rows of deleted groups would stay in memory.
 
 All commits of a key are in one partition of `__consumer_offsets`. Offsets of different partitions cannot be compared.
 If the partition count of `__consumer_offsets` changes, a group can move to a new home partition
@@ -54,8 +54,8 @@ class CommittedOffsetsView:
 
     `commits` is a table with the first columns of LAG_SCHEMA. `rows` contains the row number of each commit in
     CommittedOffsets. `offsets_topic_offsets` contains the offset of each commit's record in `__consumer_offsets`.
-    `numbering` changes when CommittedOffsets gives its rows new numbers. Then the row numbers of the view are not valid
-    any more.
+    `numbering` changes when CommittedOffsets gives its rows new numbers. After a change of `numbering`, the row numbers
+    of the view are not valid any more.
     """
 
     commits: pa.Table
@@ -91,7 +91,7 @@ class CommittedOffsets:
     def apply(self, commits: pa.Table) -> None:
         """Store reduced commits (COMMIT_SCHEMA).
 
-        A commit that is older than the stored commit has no effect. So it is safe to apply the same batch twice.
+        A commit that is older than the stored commit has no effect. So the same batch can be applied twice.
         """
         with self._lock:
             if len(self._group_ids) >= self._compact_at_rows:
@@ -138,7 +138,7 @@ class CommittedOffsets:
         """Delete commits whose tombstones were not read.
 
         `offsets_topic_offsets` contains the offsets of the deleted commits' records. If the stored commit of a key has
-        a different offset, a newer commit was read. The newer commit is not deleted.
+        a different offset, the stored commit is newer and is not deleted.
         """
         with self._lock:
             for key, offsets_topic_offset in zip(keys, offsets_topic_offsets, strict=True):
@@ -154,9 +154,9 @@ class CommittedOffsets:
     ) -> Windows | None:
         """Compare the commits of the view with end offsets that were sampled after the view. Return the commit windows.
 
-        Each window ends with the commit in the view. `next_offsets` contains the offset of the next record that the
-        group reads (`next_offsets.py`). The lag is counted from this offset. If rows were renumbered after the view was
-        created, return None.
+        Each window ends with the commit in the view. `next_offsets` contains the offset of the next record that each
+        group reads (`next_offsets.py`). The lag is counted from `next_offsets`. If rows were renumbered after the view
+        was created, return None.
         """
         with self._lock:
             if view.numbering != self._numbering:
@@ -193,8 +193,7 @@ class CommittedOffsets:
     def commits_of_groups(self, group_ids: Collection[str]) -> pa.Table:
         """Return the commits of the given groups, with the key of each commit and the position of its record.
 
-        The result does not contain groups and topics whose name is not valid UTF-8, because a request cannot contain
-        such a name.
+        The result omits groups and topics whose name is not valid UTF-8, because requests cannot contain such a name.
         """
         selected, rows_of_invalid_names = set(group_ids), set(self._row_by_invalid_name.values())
         with self._lock:
@@ -234,8 +233,8 @@ class CommittedOffsets:
         """Return the row number for a new key. If no row exists for the decoded name, add a row.
 
         Invalid UTF-8 is decoded as Java decodes it. So several keys can have the same decoded name. All keys with the
-        same name share one row. Otherwise, `/metrics` would have two series with the same labels, and the scrape would
-        fail.
+        same name share one row. Without shared rows, `/metrics` would have two series with the same labels, and the
+        scrape would fail.
         """
         fields = decode(key, None).key
         group_id, topic, partition = fields["group"], fields["topic"], fields["partition"]

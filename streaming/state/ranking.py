@@ -4,9 +4,9 @@
 
 1. The place of a group is computed from its troubles (`evaluation.severity.trouble`).
 2. A group that was shown in full detail stays at its worst place for ten minutes. During this time, the group is
-   *held*. The ten minutes begin at the last evaluation in which the group had this place. So `/metrics` does not remove
-   and add the series of a group each time a trouble ends and starts again. Users can also see in full detail that the
-   trouble has ended. If the last scrape showed all groups in full detail, only the K worst groups (rule 5 of
+   *held*. The ten minutes begin at the last evaluation in which the group had its worst place. So `/metrics` does not
+   remove and add the series of a group each time a trouble ends and starts again. Users can also see in full detail
+   that the trouble has ended. If the last scrape showed all groups in full detail, only the K worst groups (rule 5 of
    `prometheus.metrics`) are held.
 3. If the clock is set back, no group is held any more.
 4. Groups are ranked once per sample, because lag, statuses and conditions change only at a sample. All scrapes between
@@ -86,7 +86,6 @@ def rank_entries(places: Mapping[str, Place], held: Mapping[str, RankEntry], now
 
 
 def _rank_entry(place: Place, held: RankEntry | None, now_ms: int) -> RankEntry:
-    """Apply rules 2 and 3."""
     if held is not None and held.place < place and 0 <= now_ms - held.since_ms <= HELD_MS:
         return held
     return RankEntry(place, now_ms)

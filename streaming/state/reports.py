@@ -1,14 +1,14 @@
 """Compute the report of every group (`evaluation.evaluate`) from a view.
 
 1. Until the monitor has read the log to its end for the first time, there are no reports.
-2. If the last sample is too old, all values from samples are unknown: lag, status, conditions, listed states, shares of
-   work. The reason for the unknown lag is NO_FRESH_SAMPLE, which counts as a trouble of every group
-   (`severity.trouble`). The report still contains the id of the incident that was open at the last sample. Groups that
-   have no members and only commit offsets still have a report.
-3. While the cluster is not ready, the monitor may have missed commits. So lag, status, causes of lag, shares of work
-   and the records of unowned partitions are unknown. The reason is LOG_NOT_READ. The report still contains listed
-   states, the coordinator, and the conditions of the last sample.
-4. A deleted group has no report. But if the id of the group still has committed offsets, the group has a report.
+2. If the last sample is too old, all values from samples are unknown, for example lag and status. The reason for the
+   unknown lag is NO_FRESH_SAMPLE, which counts as a trouble of every group (`severity.trouble`). The report still
+   contains the id of the incident that was open at the last sample. Groups that have no members and only commit offsets
+   still have a report.
+3. While the cluster is not ready, the monitor may have missed commits. So values that depend on commits are unknown,
+   for example lag and status. The reason is LOG_NOT_READ. The report still contains listed states, the coordinator, and
+   the conditions of the last sample.
+4. A deleted group has no report. But a deleted group that still has committed offsets has a report.
 5. The part of a report that comes from records is cached until its inputs change. The part that comes from a sample is
    added when a caller requests the report of the group. Most scrapes request only the reports of groups with a
    condition.
@@ -51,8 +51,8 @@ def _shown_sample(view: MonitorView, *, is_fresh: bool) -> tuple[MonitorView, Gr
 def _coordinators(shown: MonitorView) -> Callable[[str], int | None]:
     """Return a function that maps a group id to the broker id of the coordinator, to NO_LEADER, or to None if unknown.
 
-    While the cluster is ready, the function returns None instead of NO_LEADER, because a partition has no leader for
-    some seconds when a broker restarts.
+    While the cluster is ready, the function returns None instead of NO_LEADER. A partition has no leader for some
+    seconds when a broker restarts.
     """
     sample = shown.sample
     if sample is None or not sample.offsets_topic_partitions:
@@ -66,8 +66,7 @@ class Reports(Mapping[str, GroupReport]):
     """The reports of all groups, sorted by group id.
 
     `recorded` contains the same reports, but without the values from the sample. `shown` contains the known values of
-    the last sample. `other_lag` is the lag of each group that has no lag in `shown`, for example of a group without
-    committed offsets.
+    the last sample. `other_lag` is the lag of each group that has no lag in `shown`.
     """
 
     def __init__(self, recorded: Mapping[str, GroupReport], shown: MonitorView, other_lag: GroupLag) -> None:
@@ -199,7 +198,7 @@ def _kept_or_new(
 ) -> tuple[RecordedGroup, GroupReport]:
     """Return the cached report if its inputs are unchanged. Otherwise, evaluate the group again.
 
-    The group is also evaluated again if its state is a new object that is equal to the old object.
+    The group is also evaluated again if its state is an equal but new object.
     """
     if known is None or known[0].record is not recorded.record or known[0] != recorded:
         return recorded, evaluate(recorded)

@@ -18,7 +18,7 @@ Rules:
    that shows the partition. The start time stays the same until the partition has an owner. Exception: if the monitor
    corrects the times of samples (`broker_clocks.py`), the start time can become earlier.
 5. An unowned partition is *withheld* if a member claims the partition and the strategy is not eager. The next round of
-   the cooperative rebalance (KIP-429) assigns a withheld partition.
+   the cooperative rebalance (KIP-429) assigns a withheld partition. So a withheld partition is not a violation.
 6. The owner of a partition must subscribe to the topic of the partition. For members with an unknown subscription, rule
    6 is not checked.
 7. A partition must have only one owner. Rule 7 applies only to strategies that never assign a partition to two members.
