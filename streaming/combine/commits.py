@@ -30,7 +30,7 @@ negative committed offset counts as "no commit".
 """
 
 WINDOW_COMMITS = 10
-"""The status of a partition is computed from this number of newest commits. Burrow calls this setting `intervals`."""
+"""Number of newest commits from which the status of a partition is computed. Burrow calls this setting `intervals`."""
 
 SLOT_MS = 1_000
 """Length of a slot in milliseconds. Only the last commit of a slot counts.

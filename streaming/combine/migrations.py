@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 _NO_COMMITTED_OFFSET = -1
-"""Fills a field that must be a number. No function reads it, because `is_recommitted_known` is False."""
+"""Fills a field that must be a number. No function reads this number, because `is_recommitted_known` is False."""
 
 
 def from_version_1(encoded: bytes) -> bytes:

@@ -34,7 +34,7 @@ _NAME_AT = 4
 _LAST_ASCII = 0x7F
 _BYTES_AT_ONCE = 1 << 20
 _POWERS = np.cumprod(np.array([1, *[31] * (1 << 15)], dtype=np.uint32), dtype=np.uint32)[::-1]
-"""Powers of 31 modulo 2^32, in descending order of the exponent. They are enough for the longest name in a key."""
+"""Powers of 31 modulo 2^32, in descending order of the exponent. The powers suffice for the longest name in a key."""
 
 
 @dataclass(frozen=True, slots=True)

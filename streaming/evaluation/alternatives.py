@@ -30,9 +30,9 @@ from streaming.events import Position
 from streaming.group.snapshot import GroupSnapshot
 
 MOST_PARTITIONS_CHANGED = 500
-"""A group with more partitions than this has no what-if results for a changed number of members."""
+"""Maximum number of partitions of a group with what-if results for a changed number of members."""
 MOST_PARTITIONS = 20_000
-"""A group with more partitions than this has no what-if results."""
+"""Maximum number of partitions of a group with what-if results."""
 
 AS_IT_IS = str(Change())
 """Value of `Alternative.change` for the present number of members."""

@@ -26,7 +26,7 @@ CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
 
 
 POLLED_PARTITION = -1
-"""The partition number in the positions of coordinators' answers.
+"""The partition number in the positions of coordinators' responses.
 
 In the polling mode, the monitor does not read `__consumer_offsets`.
 """
@@ -250,7 +250,7 @@ ModernEvent = (
 """Records of consumer, share and streams groups. The coordinator computes the assignments of these groups."""
 
 LogEvent = GroupMetadataWritten | GroupDescribed | GroupTombstoned | DecodeFailed | ModernEvent
-"""Events with a position: records, and answers of coordinators in the polling mode."""
+"""Events with a position: records, and responses of coordinators in the polling mode."""
 
 ExternalFact = TopicsSampled | SkipSettled | GroupVanished | GroupForgotten | AssignorReported
 GroupEvent = LogEvent | ExternalFact

@@ -11,7 +11,7 @@ import msgspec
 import pyarrow as pa
 
 LARGE_BYTES = 64 << 10
-"""Only values of at least this size are compressed. For smaller values, compression costs more than it saves."""
+"""Minimum size of a value that is compressed. For smaller values, compression costs more than it saves."""
 
 _MARK = b"\xc1"
 """The first byte of a compressed value. MessagePack does not use this byte."""

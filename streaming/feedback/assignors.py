@@ -1,4 +1,4 @@
-"""Decide when to ask a coordinator for the assignor of a KIP-848 group, and when to use its answer.
+"""Decide when to ask a coordinator for the assignor of a KIP-848 group, and when to use its response.
 
 If no member specifies an assignor, the coordinator uses the first assignor in the broker's `group.consumer.assignors`.
 No record contains the assignor of the coordinator. The assignor can be different after a restart of the broker. Rules:
@@ -9,7 +9,7 @@ No record contains the assignor of the coordinator. The assignor can be differen
 3. If the group has a new epoch, the monitor sends the next request immediately in two cases. In the first case, the
    assignor is unknown. In the second case, the group's targets break a rule of the known assignor. A possible reason is
    that the broker uses a different assignor now.
-4. An answer contains a group epoch. The assignor in the answer is valid only for this epoch. The monitor uses a
+4. A response contains a group epoch. The assignor in the response is valid only for this epoch. The monitor uses a
    response only after it has read records with the epoch of the response.
 5. If the coordinator does not answer, the known assignor of the group does not change.
 """
@@ -32,7 +32,7 @@ ASK_AGAIN_SECONDS = 600.0
 class AssignorRequest:
     """The last request about a group. `answer` is None if the coordinator did not answer.
 
-    `epoch` is the group epoch in the answer. Without an answer, `epoch` is the last group epoch in the records.
+    `epoch` is the group epoch in the response. Without a response, `epoch` is the last group epoch in the records.
     """
 
     asked_seconds: float
@@ -76,7 +76,7 @@ def reported_assignor(description: Description | None) -> AssignorReported | Non
 
 
 def pending_assignor(snapshot: GroupSnapshot, last: AssignorRequest | None) -> AssignorReported | None:
-    """Return the last answer if it has the group's current epoch and a new assignor (rule 4). Otherwise return None."""
+    """Return the last response, if its epoch is the group's epoch and its assignor is new (rule 4)."""
     if last is None or last.answer is None or snapshot.modern is None:
         return None
     is_news = last.answer.assignor != snapshot.modern.assignor and last.answer.epoch == snapshot.modern.epoch

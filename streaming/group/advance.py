@@ -33,12 +33,12 @@ classic group, "generation" means its generation. For every other group, "genera
 9. If the coordinator reports that a group does not exist, the group's state becomes Gone. If the monitor has read a
    newer record of the group in the meantime, the state does not change. The time of the state Gone is always later than
    the group's last record.
-10. A coordinator's answer (`GroupDescribed`) replaces the whole state. If the answer is equal to the previous answer,
-    the state does not change. If the group type is not the same as in the previous answer, the group was upgraded or
-    downgraded. For a classic group, the answer contains no generation. So an answer counts as one rebalance (or one
-    transition to Empty) if two conditions are true. First, the answer shows that the group is not in a rebalance.
-    Second, the previous answer showed a rebalance, or it had different members, subscriptions or assignments. The count
-    is a lower bound, because the monitor can miss rebalances between two answers.
+10. A coordinator's response (`GroupDescribed`) replaces the whole state. If the response is equal to the previous
+    response, the state does not change. If the group type is not the same as in the previous response, the group was
+    upgraded or downgraded. For a classic group, the response contains no generation. So a response counts as one
+    rebalance (or one transition to Empty) if two conditions are true. First, the response shows that the group is not
+    in a rebalance. Second, the previous response showed a rebalance, or it had different members, subscriptions or
+    assignments. The count is a lower bound, because the monitor can miss rebalances between two responses.
 11. With a new checkpoint, the monitor reads the log again from its start. If the tables contain counts of the group
     from an earlier checkpoint, these counts continue. Records up to the group's last row in the tables are not counted
     again (`Resume`).
@@ -46,7 +46,7 @@ classic group, "generation" means its generation. For every other group, "genera
     classic group stays Unknown until its next record. This next record does not change the counts. For other group
     types, each record replaces one entry, for example the metadata of a member. Such a group stays Unknown until the
     next record of the same entry. The metadata of topics is kept, because a group's record does not change topics.
-13. A coordinator can report the assignor of a KIP-848 group. The coordinator's answer contains an epoch. The monitor
+13. A coordinator can report the assignor of a KIP-848 group. The coordinator's response contains an epoch. The monitor
     uses the assignor from this epoch on, until the coordinator reports a different assignor. If a member specifies an
     assignor, the monitor uses the member's assignor instead.
 """
@@ -93,9 +93,8 @@ from streaming.group.snapshot import (
 from streaming.protocol.classic import GroupMetadata
 
 KEPT_SKIPS = 16
-"""Maximum number of `Skip` values in the state of a group. This limits the size of the state in a rebalance storm.
-
-If there are more, the oldest ones are removed. A removed `Skip` never counts as failed rebalances.
+"""Maximum number of `Skip` values in the state of a group. The limit keeps the state small in a rebalance storm. Above
+the limit, the oldest `Skip` values are removed. A removed `Skip` never counts as failed rebalances.
 """
 
 
@@ -251,7 +250,7 @@ def _replay(snapshot: GroupSnapshot, event: ModernEvent | DecodeFailed) -> Group
     """
     group_type = CONSUMER if isinstance(event, RegexResolved | TopicsNamed) else event.group_type
     if _is_deletion(event) and (snapshot.modern is None or snapshot.group_type != group_type):
-        # The first record that the monitor reads of a group can be the deletion of an entry. It is ignored (rule 2).
+        # The first known record of a group can be the deletion of an entry. Such a record is ignored (rule 2).
         return snapshot if snapshot.position is None else msgspec.structs.replace(snapshot, position=event.position)
     living = _as_living(snapshot, event, group_type)
     modern = replay(living.modern or ModernGroup(), event)
@@ -287,7 +286,7 @@ def _apply_description(snapshot: GroupSnapshot, event: GroupDescribed) -> GroupS
         modern=modern,
         totals=_count_described(living, event),
     )
-    # During a rebalance, the answer has no subscriptions. They probably do not change, so the topics stay.
+    # During a rebalance, the response has no subscriptions. The subscriptions probably stay the same, so the topics stay.
     return described if event.state in REBALANCING else _without_unsubscribed_topics(described)
 
 
@@ -305,7 +304,7 @@ def _described_modern(description: ModernDescription) -> ModernGroup:
 
 
 def _is_unchanged(snapshot: GroupSnapshot, event: GroupDescribed, modern: ModernGroup | None) -> bool:
-    """Return True if the answer and the snapshot differ only in their times.
+    """Return True if the response and the snapshot differ only in their times.
 
     Topic names are not compared, because the snapshot keeps the last name of a deleted topic.
     """

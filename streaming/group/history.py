@@ -12,8 +12,8 @@ with the square of the member count. So only these records get a row:
 - the record after which every member has acknowledged its target,
 - the end of the group: its tombstone, or the proof that the group does not exist any more.
 
-These rules do not depend on how records are divided into batches. A coordinator's answer gets a row if it differs from
-the previous answer. If only the members' progress towards their targets differs, the answer does not get a row.
+The rules do not depend on how records are divided into batches. A coordinator's response gets a row if it differs from
+the previous response. If only the members' progress towards their targets differs, the response does not get a row.
 """
 
 from __future__ import annotations

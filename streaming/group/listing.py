@@ -1,6 +1,6 @@
-"""Defines the types of the brokers' answers about groups: listings, descriptions and committed offsets.
+"""Defines the types of the brokers' responses about groups: listings, descriptions and committed offsets.
 
-An answer shows the present state of a group, but no history and no timestamp. For a classic group, it also contains no
+A response shows the present state of a group, but no history and no timestamp. For a classic group, it also contains no
 generation. If the broker did not return a value, the value is None. If a request was not answered, the result is
 `Unanswered`. If the coordinator reports that a group does not exist, the result is `GroupNotFound`. A listing can be
 incomplete (`gaps`). A group that is missing in an incomplete listing can still exist:

@@ -50,9 +50,8 @@ class ModernGroup(msgspec.Struct, frozen=True):
         strays: members that have a target or a current assignment, but no metadata. Compaction removed the metadata.
         unreadable: entries whose last record cannot be decoded.
         unreconciled_members: number of members that have not reached their target yet.
-        unacknowledged_members: number of members that have not acknowledged their target yet. This number and
-            `unreconciled_members` are stored, because it would be too slow to count all members again at each record of
-            a rebalance (`recount_members`).
+        unacknowledged_members: number of members that have not acknowledged their target yet. Both numbers are stored,
+            because a new count of all members at each record would be too slow (`recount_members`).
         assignor: the assignor that the coordinator reported. No record contains this assignor. The reported assignor is
             used only if no member specifies an assignor.
 

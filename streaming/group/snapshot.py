@@ -14,7 +14,7 @@ ASSIGNING = "Assigning"
 RECONCILING = "Reconciling"
 PREPARING_REBALANCE = "PreparingRebalance"
 COMPLETING_REBALANCE = "CompletingRebalance"
-"""States of a classic group during a rebalance. No record shows these states. Only a coordinator's answer shows them.
+"""States of a classic group during a rebalance. No record shows these states. Only a coordinator's response shows them.
 """
 
 DEAD = "Dead"
@@ -34,7 +34,7 @@ REBALANCING = frozenset({PREPARING_REBALANCE, COMPLETING_REBALANCE})
 
 
 RECORDS, BROKER = "records", "broker"
-"""The source of the name of a group's strategy: the group's records, or only an answer of the coordinator."""
+"""The source of the name of a group's strategy: the group's records, or only a response of the coordinator."""
 
 _PROTOCOL_TYPES = {CONSUMER: "consumer", SHARE: "share", STREAMS: "streams"}
 """Maps a group type to its protocol type in ListGroups (`PROTOCOL_TYPE` in Kafka's class for the group type)."""
@@ -129,7 +129,7 @@ class GroupSnapshot(msgspec.Struct, frozen=True):
 
     @property
     def is_polled(self) -> bool:
-        """True if the state is from a coordinator's answers and not from the log."""
+        """True if the state is from a coordinator's responses and not from the log."""
         return self.position is not None and self.position.offsets_topic_partition == POLLED_PARTITION
 
     @property

@@ -3,7 +3,7 @@
 Records of KIP-848, share and streams groups contain topic ids but no topic names. Before a query reads its first
 record, the monitor requests the names of all topics from the brokers (`TopicNames`). Rules:
 
-1. If a topic id in the group's state has no name, the monitor adds the name from the brokers' answer.
+1. If a topic id in the group's state has no name, the monitor adds the name from the brokers' response.
 2. If the brokers' response does not contain the topic id of an older record, the topic was deleted. The name of a
    deleted topic stays unknown. The clocks of brokers and monitor can differ. So a record is older only if its timestamp
    is more than a minute before the request.
@@ -26,7 +26,7 @@ CLOCKS_DIFFER_BY_MS = 60_000
 
 @dataclass(frozen=True, slots=True)
 class TopicNames:
-    """The names in the brokers' answer, and the time of the request. The time is None if there was no request."""
+    """The names in the brokers' response, and the time of the request. The time is None if there was no request."""
 
     asked_at_ms: int | None = None
     by_id: Mapping[str, str] = field(default_factory=dict)
@@ -36,7 +36,7 @@ NO_TOPIC_NAMES = TopicNames()
 
 
 def add_names(snapshot: GroupSnapshot, names: TopicNames) -> GroupSnapshot:
-    """Return the snapshot with the names from the brokers' answer (rule 1)."""
+    """Return the snapshot with the names from the brokers' response (rule 1)."""
     modern = snapshot.modern
     if modern is None or not names.by_id:
         return snapshot

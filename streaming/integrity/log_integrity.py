@@ -17,7 +17,7 @@ that was read, and starts at or before the position. There are three exceptions:
    2.8 do not have topic ids.
 
 In the polling mode (`source.kind = "admin-api"`), the monitor does not read a log. It assigns its own offsets to the
-coordinators' answers, in partitions with negative numbers. These rules do not apply to partitions with negative
+coordinators' responses, in partitions with negative numbers. These rules do not apply to partitions with negative
 numbers.
 """
 

@@ -5,12 +5,12 @@ for more than one day, it may never read the tombstone. Without this module, the
 commit forever. Rules:
 
 1. The monitor reads records, and then requests all groups or commits from the brokers. A group or commit is a *suspect*
-   if the records contain it, but the brokers' answer does not.
+   if the records contain it, but the brokers' response does not.
 2. The log can contain an unread tombstone of the suspect. So the monitor samples the end of the log after the brokers'
-   answer, and reads the log up to this end.
+   response, and reads the log up to this end.
 3. A new record of the suspect before this end proves that the suspect was not deleted.
-4. Only a complete answer proves a deletion. The answer is incomplete in three cases. A broker did not list its groups.
-   The monitor has no DESCRIBE permission for the topic of a committed offset. A group cannot be described.
+4. Only a complete response proves a deletion. The response is incomplete in three cases. A broker did not list its
+   groups. The monitor has no DESCRIBE permission for the topic of a committed offset. A group cannot be described.
 
 Example: the position in the partition is 90, and the group's last record is at offset 50. The listing does not contain
 the group, and the partition ends at offset 100. The group was deleted if its last record is still at offset 50 when the
@@ -39,8 +39,8 @@ class Suspect:
     Attributes:
         offsets_topic_partition: the `__consumer_offsets` partition that contains the records.
         after_offset: the offset of the last record of the group or of the commits that the monitor has read.
-        read_up_to: the end of the log after the brokers' answer. A tombstone of the suspect must have a lower offset.
-        listed_at_ms: the time of the brokers' answer.
+        read_up_to: the end of the log after the brokers' response. A tombstone of the suspect must have a lower offset.
+        listed_at_ms: the time of the brokers' response.
 
     """
 
@@ -77,7 +77,7 @@ def suspected_groups(
 def keep_silent_suspects(
     suspects: Mapping[str, Suspect], groups: Mapping[str, GroupState], listing: GroupListing
 ) -> Mapping[str, Suspect]:
-    """Return the suspects for which no new record was read since the brokers' answer (rule 3)."""
+    """Return the suspects for which no new record was read since the brokers' response (rule 3)."""
 
     def is_silent(group_id: str, suspect: Suspect) -> bool:
         record = groups.get(group_id)
@@ -104,7 +104,7 @@ def suspected_commits(
     answers: Mapping[str, OffsetsByPartition | Unanswered],
     described_topics: Mapping[str, TopicMetadata],
 ) -> pa.Table:
-    """Return the commits that are not in the answers of their groups' coordinators.
+    """Return the commits that are not in the responses of their groups' coordinators.
 
     `commits` has columns group_id, topic, partition, ... Without the DESCRIBE permission for a topic, OffsetFetch omits
     the topic and does not return an error. So the function ignores commits for topics that the monitor cannot describe

@@ -1,6 +1,6 @@
-"""Compare the answers of a poll with the stored state, and return the rows that update the stored state.
+"""Compare the responses of a poll with the stored state, and return the rows that update the stored state.
 
-Coordinators' answers have no log offset, so each event gets a number that replaces the offset. The first number of a
+Coordinators' responses have no log offset, so each event gets a number that replaces the offset. The first number of a
 poll is the start time of the poll in milliseconds, multiplied by `NUMBERS_PER_MS`. Each further event gets the next
 number. So the numbers of a poll are higher than all earlier numbers, even with a new checkpoint. Commits are
 distributed over `POLLED_PARTITIONS` partitions. All commits of a group are in the same partition. A partition gets a
@@ -100,7 +100,7 @@ class _GroupEvents:
     def add_description(
         self, group_id: str, description: DescribedGroup | GroupNotFound | Unanswered, known: GroupSnapshot
     ) -> None:
-        """Add an event if the description differs from the known state. Without an answer, add no event."""
+        """Add an event if the description differs from the known state. Without a response, add no event."""
         position = Position(POLLED_PARTITION, self.next_number, self._polled_at_ms)
         if isinstance(description, GroupNotFound) and known.position is not None and not known.is_over:
             self._add(group_id, GroupTombstoned(position), "group_gone")
@@ -120,7 +120,7 @@ class _GroupEvents:
 def _changed_commits(poll: Poll, known: Mapping[str, Offsets]) -> Iterator[Commit]:
     """Yield the new, changed and deleted commits. A deleted commit has the offset TOMBSTONE.
 
-    The result omits groups without an answer.
+    The result omits groups without a response.
     """
     gone = {group_id for group_id, one in poll.descriptions.items() if isinstance(one, GroupNotFound)}
     answers: dict[str, OffsetsByPartition | Unanswered] = {**poll.offsets, **{group_id: {} for group_id in gone}}

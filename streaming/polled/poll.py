@@ -1,4 +1,4 @@
-"""Define the answers of one poll, and select the groups to describe in the next poll."""
+"""Define the responses of one poll, and select the groups to describe in the next poll."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RIGHTS_MISSING: Final = frozenset({CLUSTER_NOT_DESCRIBABLE, "group_authorization
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """The answers of one poll.
+    """The responses of one poll.
 
     The listing was requested first, then the descriptions, then the offsets.
 
@@ -36,7 +36,7 @@ class Poll:
 
     @property
     def is_complete(self) -> bool:
-        """True if every request has an answer, except requests that failed because of a missing permission."""
+        """True if every request has a response, except requests that failed because of a missing permission."""
         return all(reason in RIGHTS_MISSING for reason in self._refusals())
 
     @property
@@ -61,7 +61,7 @@ def to_describe(
     - Listed groups, except groups that have stayed Empty since the previous poll. Stable groups are included, because
       the listing does not show a change of members.
     - Groups that have a known state or known commits, but are not in the listing. These groups may still exist: only
-      the coordinator's answer proves that a group was deleted.
+      the coordinator's response proves that a group was deleted.
     """
     listed = {
         group_id: group.group_type

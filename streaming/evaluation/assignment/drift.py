@@ -75,7 +75,7 @@ SAME = "same"
 DIFFERS = "differs"
 """`same` and `differs` are the verdicts for strategies that the group does not use.
 
-They show only whether the actual owners are the owners that the strategy computes.
+Both verdicts show only whether the strategy computes the actual owners.
 """
 NOT_EVALUATED = "not_evaluated"
 

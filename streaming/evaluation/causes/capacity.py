@@ -26,7 +26,7 @@ from streaming.group.members import GroupMember, TopicPartitions
 
 MIN_SAMPLES = 3
 COMPARE_MS = LATE_MS
-"""Same as the time after which a partition is late. So rule 3 usually applies before the group gets a cause."""
+"""The time after which a partition is late. So rule 3 usually applies before the group gets a cause."""
 
 
 class Capacity(NamedTuple):

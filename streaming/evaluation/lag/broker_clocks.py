@@ -41,7 +41,7 @@ import numpy as np
 from streaming.combine.wire import Int64Array
 
 WARN_MS = 5_000
-"""If two clocks differ by more than this, they are not synchronized. NTP keeps them within a few milliseconds."""
+"""Difference above which two clocks are not synchronized. NTP keeps clocks within a few milliseconds of each other."""
 VISIBLE_AFTER_MS = 1_000
 INTERVALS = 60
 MIN_INTERVALS = 3
@@ -179,7 +179,7 @@ def _intervals(records: ReceivedRecords, samples: Iterable[OffsetsTopicEnds]) ->
     # One row per sample, one column per partition.
     ended = np.array([_look_up(ends.end_offsets, partitions) for ends in newest_first])
     ended[ended < 0] = np.iinfo(np.int64).max
-    # Records from before the first sample have no interval. While the monitor reads old records, no record has one.
+    # Records from before the first sample have no interval. While the monitor reads old records, there are no intervals.
     rows = np.flatnonzero(records.offsets >= ended.min(axis=0)[place])
     for ends, end_offsets in zip(newest_first, ended, strict=True):
         is_first = end_offsets[place[rows]] <= records.offsets[rows]

@@ -55,7 +55,7 @@ WINDOW_MS = 300_000
 MIN_SPAN_MS = 60_000
 SLOT_MS = 30_000
 POINTS = WINDOW_MS // SLOT_MS + 2
-"""Points per group partition. They use 192 bytes."""
+"""Number of points per group partition. The points use 192 bytes."""
 
 MIN_GAIN = 0.02
 

@@ -71,7 +71,7 @@ RECENT_END_OFFSETS_MS = 100_000
 """Maximum age of the end offsets that rule 2 uses: 100 s. Burrow stores 10 end offsets and requests them every 10 s."""
 
 LONE_COMMIT_SILENCE_MS = 300_000
-"""Rule 2 applies to a window with a single commit after more than this time without a commit: 5 minutes."""
+"""A window with a single commit gets STOP (rule 2) only after 5 minutes without a commit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,13 +39,13 @@ EACH_COMMIT: Final = None
 Starts = Mapping[str, int | None]
 """The start by group id: the time when the group became Empty, or EACH_COMMIT.
 
-A group is absent in the cases of rules 1 and 4.
+Groups of rules 1 and 4 are absent.
 """
 
 EXPIRY_SCHEMA = pa.schema([("offsets_expire_ms", pa.int64()), ("seconds_until_expiry", pa.float64())])
 """The time when an offset expires (rules 2 and 3), and the seconds from the sample until this time, at least 0.
 
-Both are null in the cases of rules 1 and 4.
+Both columns are null if rule 1 or rule 4 applies.
 """
 
 

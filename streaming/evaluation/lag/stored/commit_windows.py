@@ -58,7 +58,7 @@ WINDOW_SCHEMA = pa.schema(
 """One entry per row. The entries of a window are in adjacent rows, oldest first. `lag` is null if not observed."""
 
 STORED_VERSION = 1
-"""Version 1: WINDOW_SCHEMA with the column `key` instead of `row`. It contains the canonical key of each commit."""
+"""Version 1: WINDOW_SCHEMA with the column `key` instead of `row`. `key` contains the canonical key of each commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +258,7 @@ class CommitWindows:
         before_slot[starts] = known_slots[:, -1]
         extends = (commits.log_offsets > before_order) & (slots >= before_slot)
         extends &= commits.committed_offsets != TOMBSTONE
-        extends[starts] &= known_slots[:, -1] == known_slots.max(axis=1)  # otherwise, a commit may return to a slot
+        extends[starts] &= known_slots[:, -1] == known_slots.max(axis=1)  # if False, a commit may return to a slot
         of_rows: BoolArray = np.logical_and.reduceat(extends, starts)
         return np.repeat(of_rows, commits.counts)
 
@@ -286,7 +286,7 @@ class CommitWindows:
         self._matrices["timestamp_ms"][added.rows, place] = added.timestamps_ms
         self._matrices["offsets_topic_offset"][added.rows, place] = added.log_offsets
         has_new_slot = np.ones(len(commits.rows), dtype=np.bool_)
-        has_new_slot[starts] = ~replaces_newest  # otherwise, the lag stays, because the slot was already observed
+        has_new_slot[starts] = ~replaces_newest  # if False, the lag stays, because the slot was already observed
         has_new_slot = has_new_slot[has_place]
         self._matrices["lag"][added.rows[has_new_slot], place[has_new_slot]] = _NONE
 
@@ -311,7 +311,7 @@ class CommitWindows:
         is_later = orders >= log_offsets[:, np.newaxis]
         is_known = ((shares_slot & is_later) | (orders == log_offsets[:, np.newaxis])).any(axis=1)
         taken = (before >= 0) & ~is_known & (log_offsets > self._tombstoned_at[rows])
-        # The removed entry is the earlier entry of the same slot. If there is no such entry, it is the oldest entry.
+        # The removed entry is the earlier entry of the same slot. Without such an entry, the oldest entry is removed.
         rows, place, is_earlier = rows[taken], before[taken], (shares_slot & ~is_later)[taken]
         removed = np.argmax(is_earlier, axis=1)
         # If the removed entry is at this place, nothing moves. The lag stays, because the slot was already observed.
