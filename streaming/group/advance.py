@@ -286,7 +286,7 @@ def _apply_description(snapshot: GroupSnapshot, event: GroupDescribed) -> GroupS
         modern=modern,
         totals=_count_described(living, event),
     )
-    # During a rebalance, the response has no subscriptions. The subscriptions probably stay the same, so the topics stay.
+    # During a rebalance, the response has no subscriptions. The members probably subscribe to the same topics.
     return described if event.state in REBALANCING else _without_unsubscribed_topics(described)
 
 

@@ -179,7 +179,7 @@ def _intervals(records: ReceivedRecords, samples: Iterable[OffsetsTopicEnds]) ->
     # One row per sample, one column per partition.
     ended = np.array([_look_up(ends.end_offsets, partitions) for ends in newest_first])
     ended[ended < 0] = np.iinfo(np.int64).max
-    # Records from before the first sample have no interval. While the monitor reads old records, there are no intervals.
+    # Records from before the first sample have no interval. While the monitor reads old records, it has no intervals.
     rows = np.flatnonzero(records.offsets >= ended.min(axis=0)[place])
     for ends, end_offsets in zip(newest_first, ended, strict=True):
         is_first = end_offsets[place[rows]] <= records.offsets[rows]
