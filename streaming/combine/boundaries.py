@@ -9,8 +9,8 @@ A boundary is one of these records:
 - the tombstone of a group.
 
 A GroupMetadata record or a target assignment epoch can change which partitions a member has. Share groups commit no
-offsets, so they have no boundaries. This module does not know the previous generation of a group. So the caller checks
-whether a boundary has a new generation.
+offsets, so share groups have no boundaries. The module `boundaries` does not know the previous generation of a group.
+So the caller checks whether a boundary has a new generation.
 
 A *membership change* is a record after which the group may have no members. While a group has no members, an operator
 can commit offsets. A membership change is one of these records:
@@ -179,8 +179,8 @@ class Clock:
     def first_after(self, seconds: int) -> tuple[int, int] | None:
         """Find the first record that sets the clock to a time after `seconds`.
 
-        Return the record's offset, and the highest missing offset below the record. Return None if the batch has no
-        such record.
+        Return the record's offset, and the highest missing offset below the record. Return None if the batch contains
+        no record after `seconds`.
         """
         at = int(np.searchsorted(self.steps[:, 0], seconds, side="right"))
         return (int(self.steps[at, 1]), int(self.steps[at, 2])) if at < len(self.steps) else None

@@ -55,7 +55,7 @@ StateRow = tuple[str, str, bytes]
 
 @dataclass(slots=True)
 class _Span:
-    """A summary of the records that this task has read so far from one `__consumer_offsets` partition."""
+    """A summary of the records that one task has read from one `__consumer_offsets` partition."""
 
     first_offset: int
     last_offset: int
@@ -218,7 +218,7 @@ def _select_partition(table: pa.Table, offsets_topic_partition: int) -> pa.Table
 
 
 def _missing_below(span: _Span, offsets: Int64Array) -> Int64Array:
-    """For each offset, return the highest missing offset below this offset, or -1.
+    """For each given offset, return the highest missing offset below it, or -1.
 
     All offsets must be higher than `span.last_offset`.
     """

@@ -146,7 +146,7 @@ def last_per_key(commits: pa.Table) -> pa.Table:
 def key_codes(commits: pa.Table) -> tuple[pa.Array, Int64Array]:
     """Return the distinct keys, and one index per row: the index of the row's key.
 
-    This function is slow, so call it only once per table.
+    `key_codes` is slow, so call it only once per table.
     """
     encoded = commits["key"].combine_chunks().dictionary_encode()
     return encoded.dictionary, encoded.indices.to_numpy().astype(np.int64)

@@ -18,7 +18,7 @@ Each rule applies to one group. `partition_gaps` updates the gaps with each batc
    Commits after the record that closed the gap are ignored, also in the same batch.
 5. The gap of a group starts at the latest last commit of its partitions. The gap of a group ends at the earliest first
    commit of its partitions. The gap of a partition is the time from its last commit to its first commit. The worst gap
-   is the longest gap of a single partition. If several partitions have this longest gap, the partition with the lowest
+   is the longest gap of a single partition. If several partitions have the longest gap, the partition with the lowest
    key is reported. A partition is `silent` if it has no first commit when the gap closes. Silent partitions have no
    gap, and are counted separately.
 6. The *usual interval* is the mean time between two commits of a partition in the previous generation. For each
@@ -27,7 +27,7 @@ Each rule applies to one group. `partition_gaps` updates the gaps with each batc
    by the total number of intervals.
 7. An offset is missing if its record could not be decoded, or if Spark returned no record for it. Spark does not return
    compacted records, aborted records and transaction markers. The record at a missing offset was possibly a commit. So
-   these values are unknown (`offsets_missing`):
+   a missing offset makes these values unknown (`offsets_missing`):
    - The gap is unknown if the missing offset is between the last commit and the first commit.
    - The number of silent partitions is unknown if the missing offset is after the last commit of a silent partition.
    - The usual interval is unknown if the missing offset is in the previous generation.
@@ -37,18 +37,16 @@ Each rule applies to one group. `partition_gaps` updates the gaps with each batc
 8. If the first commit has an earlier timestamp than the last commit, the gap is unknown (`clock_went_back`). The cause
    is two brokers with different clocks.
 9. The first commit of a partition (rule 3) can have a lower committed offset than its last commit (rule 2). The
-   *recommitted records* are the records between the first commit's offset and the last commit's offset. For example, if
-   the last commit has the offset 100 and the first commit has the offset 60, there are 40 recommitted records. If the
-   offset of the first commit is not lower, the partition has 0 recommitted records. The recommitted records of a group
-   are the sum over all partitions with both commits. The sum is a minimum: members possibly processed more records
-   twice before they committed. Silent partitions do not count. The number of recommitted records is unknown in these
-   cases:
+   *recommitted records* are the records between the first commit's offset and the last commit's offset. For example,
+   between the offsets 100 (last commit) and 60 (first commit), there are 40 recommitted records. If the offset of the
+   first commit is not lower, the partition has 0 recommitted records. The recommitted records of a group are the sum
+   over all partitions with both commits. The sum is a minimum: members possibly processed more records twice before
+   they committed. Silent partitions do not count. The number of recommitted records is unknown in these cases:
    - No partition has both commits.
    - A missing offset is between the two commits, or after the last commit of a silent partition (rule 7).
    - The first commit has a lower offset, and a membership change comes between the boundary and the first commit. An
      operator can reset offsets only while a group has no members. For example, an operator resets the offset from 100
-     to 0 while the group has no members. In this case, no member processed 100 records twice. A reset after the end of
-     the gap does not count.
+     to 0 while the group has no members. A reset after the end of the gap does not count.
 """
 
 from __future__ import annotations
@@ -87,8 +85,8 @@ class LastCommit(NamedTuple):
 class PartitionCommits(NamedTuple):
     """The commits of one partition of a group: its last commit, and its commits in the present generation.
 
-    `run_first_ms` is the time of the first commit in this generation. `run_commits` is the number of commits in this
-    generation.
+    `run_first_ms` is the time of the first commit in the present generation. `run_commits` is the number of commits in
+    the present generation.
     """
 
     last_offset: int
@@ -198,8 +196,8 @@ def open_gap(  # noqa: PLR0913, PLR0917 - all values known at a boundary
     """Open a gap at a boundary.
 
     `partitions` maps each key of the group to its commits, without deleted keys. `since_offset` is the offset of the
-    group's previous boundary, or None if this offset is unknown. `changed_offset` is the offset of the first membership
-    change after the boundary, or -1.
+    group's previous boundary, or None if unknown. `changed_offset` is the offset of the first membership change after
+    the boundary, or -1.
     """
     pending = {key: LastCommit(*commits[:3]) for key, commits in partitions.items()}
     is_generation_complete = since_offset is not None and missing_below <= since_offset

@@ -1,6 +1,6 @@
 """Updates the live commits of a `__consumer_offsets` partition.
 
-A live commit is the last commit of a key. The row of a live commit also contains the number of commits of this key in
+A live commit is the last commit of a key. The row of a live commit also contains the number of commits of its key in
 the group's present generation.
 """
 

@@ -1,11 +1,11 @@
 """Computes the partition of `__consumer_offsets` that contains a group's records.
 
-1. The coordinator writes all records of a group to one partition: `Utils.abs(groupId.hashCode()) % partitions`. This is
-   the group's *own* partition. If a record of the group is in a different partition, the coordinator did not write this
-   record.
+1. The coordinator writes all records of a group to one partition: `Utils.abs(groupId.hashCode()) % partitions`. A
+   group's *own* partition is the partition from this formula. A record of the group in a different partition does not
+   come from the coordinator.
 2. Kafka advises against a change of the partition count. A running broker uses the partition count that it read at its
-   start. So after a change, some brokers use the old count, and others use the new count. A group has one own partition
-   for each count that the monitor has seen.
+   start. So after a change, some brokers use the old count, and others use the new count. A group has an own partition
+   for each partition count that the monitor has seen.
 3. A broker that starts after the change computes the group's partition with the present count. The broker loads the
    group from this partition: the *home* of the group. At first, the home has no records of the group. So the group
    starts again without members and offsets. When members time out or offsets expire, brokers still write to the group's
@@ -53,7 +53,7 @@ class OwnPartitions:
         return coordinator_partition(group_id, self.counts[-1]) if self.counts else None
 
     def is_own(self, group_id: str, offsets_topic_partition: int) -> bool:
-        """Return True if this is one of the group's own partitions, or if no partition count is known."""
+        """Return True if the partition is an own partition of the group, or if no partition count is known."""
         if not self.counts:
             return True
         return any(coordinator_partition(group_id, count) == offsets_topic_partition for count in self.counts)

@@ -1,8 +1,8 @@
 """Defines the state of one `__consumer_offsets` partition, and updates the state with each batch.
 
 The state contains reduced commits, counts and commit gaps, but no members. The stored state (`PartitionSnapshot`) is
-the durable copy of the last commits. If the monitor restarts while all clients are idle, it reads the last commits from
-this state.
+the durable copy of the last commits. After a restart with idle clients, the monitor reads the last commits from the
+stored state.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ class PartitionBatch(msgspec.Struct, frozen=True, tag="batch"):
         last_missing_offset: the highest missing offset between `first_offset` and `last_offset`, or -1. An offset is
             missing if Spark returned no record for it, or if its record could not be decoded.
         commits: an Arrow IPC stream (COMMIT_SCHEMA).
-        boundaries, membership_changes, runs, clock: used only by the state function. `without_gaps` removes these
-            values before the event goes to the driver. `runs` is an Arrow IPC stream (RUN_SCHEMA). `clock` is a result
-            of `encode_steps`.
+        boundaries, membership_changes, runs, clock: used only by the state function. `without_gaps` removes the values
+            of the state function before the event is sent to the driver. `runs` is an Arrow IPC stream (RUN_SCHEMA).
+            `clock` is a result of `encode_steps`.
         foreign_records: number of records that are not in their group's own partition (`own_partitions`).
 
     """

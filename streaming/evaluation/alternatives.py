@@ -1,6 +1,6 @@
 """The what-if results of a group: the assignment that each strategy would compute for it.
 
-The monitor computes these results when it evaluates a generation. Rules:
+The monitor computes the what-if results when it evaluates a generation. Rules:
 
 1. The computation starts from the assignment of the evaluated generation. A group without a fairness score has what-if
    results only for the reason `subscriptions_too_many` (`imbalance`, rule 4).
@@ -44,12 +44,12 @@ _ACCEPTED_SCORE_REASONS = frozenset({"", "subscriptions_too_many"})
 
 
 class Alternative(msgspec.Struct, frozen=True, array_like=True):
-    """The what-if result of one strategy: the group changes by `change`, then `strategy` computes an assignment.
+    """The what-if result of one strategy for the group after `change`.
 
     All numbers describe the assignment of `strategy`. If `strategy` is `TODAY`, all numbers describe the present
     assignment. If a user's strategy fails or returns an invalid assignment, `failure` contains a reason and a
-    description. All fields after `failure` are then None. If the members have too many different subscriptions, `score`
-    and `excess_partitions` are None.
+    description. If `failure` is not None, all fields after `failure` are None. If the members have too many different
+    subscriptions, `score` and `excess_partitions` are None.
     """
 
     change: str
@@ -82,7 +82,7 @@ class Alternatives(msgspec.Struct, frozen=True):
     remedy: str | None = None
 
     def as_it_is(self) -> Alternatives:
-        """Return a copy of these results with only the outcomes for the present number of members."""
+        """Return a copy that contains only the outcomes for the present number of members."""
         unchanged = tuple(outcome for outcome in self.outcomes if outcome.change == AS_IT_IS)
         return msgspec.structs.replace(self, outcomes=unchanged)
 

@@ -2,14 +2,15 @@
 
 1. If an open transaction blocks the group, its state is Unknown and its verdict is `unknown`. The report of a blocked
    group contains rebalance counts, but no values from the last sample.
-2. While a classic group rebalances, its verdict is `rebalancing`. Only a listing of groups shows such a rebalance,
-   because the coordinator writes no record about it. While a KIP-848 group reconciles, its verdict stays the same,
-   because the verdict depends only on the targets.
-3. A group without membership records only commits offsets (`assign()` in the Java client). The state and the type of
-   such a group come from the listing of groups. Its report contains no members, no assignment and no rebalances.
+2. While a classic group rebalances, its verdict is `rebalancing`. Only a listing of groups shows a rebalance in
+   progress, because the coordinator writes no record about it. While a KIP-848 group reconciles, its verdict stays the
+   same, because the verdict depends only on the targets.
+3. A group without membership records only commits offsets (`assign()` in the Java client). For a group that only
+   commits offsets, state and type come from the listing of groups. Its report contains no members, no assignment and no
+   rebalances.
 4. For each of the three common rules, the report contains the number of partitions that break the rule. Withheld
-   partitions do not count. If the assignment of a member is unknown, the number of unowned partitions is unknown. In
-   this case, the other two numbers are lower bounds, or unknown if the lower bound is 0.
+   partitions do not count. If the assignment of a member is unknown, the number of unowned partitions is unknown. The
+   other two numbers are then lower bounds, or unknown if the lower bound is 0.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ def evaluate(recorded: RecordedGroup, sampled: SampleValues = NO_SAMPLE) -> Grou
 
 
 def with_sample(report: GroupReport, sampled: SampleValues) -> GroupReport:
-    """Return a copy of the report with the values of this sample. If the group is blocked, return the same report."""
+    """Return a copy of the report with the values of a sample. If the group is blocked, return the same report."""
     if report.is_blocked:
         return report
     return msgspec.structs.replace(report, **sampled._asdict())
@@ -206,7 +207,7 @@ def _assignment(state: str, group_state: GroupState) -> AssignmentReport:
 
 
 def _count_violations(violations: RuleViolations, broken: TopicPartitions) -> int | None:
-    """Return the number of partitions that break one common rule, or None if this number is unknown (rule 4)."""
+    """Return the number of partitions that break one common rule, or None if unknown (rule 4)."""
     return len(broken) if violations.is_known or broken else None
 
 

@@ -1,7 +1,7 @@
 """The parts of a group's report, one class for each question. In each field, None means unknown.
 
-An open transaction, an old sample or a rebalance in progress makes some values unreliable. `evaluate` sets these values
-to None.
+An open transaction, an old sample or a rebalance in progress makes some values unreliable. `evaluate` sets unreliable
+values to None.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Membership:
     """Type, state and size of the group.
 
     `protocol` is the name of the group's strategy. `protocol_source` is `records` if a record contains the strategy,
-    and `broker` if only the coordinator reported it. If the strategy is unknown, `protocol_source` is None.
+    and `broker` if only the coordinator reported the strategy. If the strategy is unknown, `protocol_source` is None.
     `record_timestamp_ms` is the time at which the coordinator wrote the last record of the group. `coordinator` is the
     broker id of the group coordinator, or NO_LEADER.
     """
@@ -283,6 +283,6 @@ class GroupFacts(msgspec.Struct, frozen=True):
 
     @property
     def is_evaluated(self) -> bool:
-        """True if there is a verdict for the group's own strategy, and this verdict is not `not_evaluated`."""
+        """True if the group's own strategy has a verdict other than `not_evaluated`."""
         own = self.assignment.own
         return own is not None and own.is_evaluated

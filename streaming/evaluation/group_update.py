@@ -35,8 +35,8 @@ useful.
 class GroupState(msgspec.Struct, frozen=True):
     """The stored state of one group: its snapshot, and the verdicts on its present generation.
 
-    `pending` contains earlier snapshots in which some topics have an id but no name. The rows of these snapshots wait
-    until the brokers return the names. `rebalance_history` covers all rebalances that have a row in the table.
+    `pending` contains earlier snapshots in which some topics have an id but no name. The rows of `pending` snapshots
+    wait until the brokers return the names. `rebalance_history` covers all rebalances that have a row in the table.
     `alternatives` contains the what-if results of the evaluated generation, but only for the present number of members.
     `violations` are the present violations of the common rules.
     """
@@ -49,7 +49,7 @@ class GroupState(msgspec.Struct, frozen=True):
     violations: RuleViolations | None = None
 
     def topics_to_sample(self) -> frozenset[str]:
-        """Return the subscribed topics of the group, including those of its pending snapshots."""
+        """Return the topics to which the group and its pending snapshots subscribe."""
         topics = (snapshot.subscribed_topics() for snapshot in self.pending)
         return frozenset(self.snapshot.subscribed_topics()).union(*topics)
 
@@ -225,7 +225,7 @@ def _apply_facts(
 
     `facts` does not contain the end of the group. An incomplete verdict is computed again. A complete verdict is
     computed again if the coordinator reported a different assignor. A complete verdict is also computed again if it
-    depends on samples whose times were corrected. In both cases, the rows of the previous verdict stay in the table.
+    depends on samples with corrected times. In both cases, the rows of the previous verdict stay in the table.
     """
     snapshot, evaluation = state.snapshot, state.evaluation
     for fact in facts:
@@ -279,8 +279,8 @@ def _evaluate_history(
 ) -> tuple[_CurrentVerdict, tuple[Evaluation, ...]]:
     """Return the verdict on the last snapshot, and all final verdicts.
 
-    An incomplete verdict is computed again when its missing inputs arrive. If a newer record arrives earlier than these
-    inputs, the incomplete verdict becomes final.
+    An incomplete verdict is computed again when its missing inputs arrive. If a newer record arrives earlier than the
+    missing inputs, the incomplete verdict becomes final.
     """
     final: list[Evaluation] = []
     for snapshot in history[-EVALUATED_RECORDS_PER_BATCH:]:

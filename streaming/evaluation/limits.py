@@ -1,4 +1,4 @@
-"""The limits of a group: how late the group may be, how severe its alerts may be, and which team owns it.
+"""The limits of a group: how late it may be, how severe its alerts may be, and which team owns it.
 
 The settings (`[[groups]]`) set these limits. A group without an entry has the default limits. Alert rules compare the
 lag and the commit gaps of a group with its limits.
@@ -22,7 +22,7 @@ class GroupLimits:
 
     - `team`: the owner of the group, and a label of its alerts. If no owner is configured, `team` is empty.
     - `max_lag_seconds`: an alert of severity `warning` fires above this lag.
-    - `critical_lag_seconds`: an alert of severity `critical` fires above this lag. This limit is at least
+    - `critical_lag_seconds`: an alert of severity `critical` fires above this lag. `critical_lag_seconds` is at least
       `max_lag_seconds`.
     - `max_commit_gap_seconds`: the longest acceptable time without commits around a rebalance.
     - `severity`: the highest severity that an alert about the group may have.

@@ -1,4 +1,4 @@
-"""The report of one group: everything that the monitor knows about the group. All outputs use this report."""
+"""The report of one group: everything that the monitor knows about the group. All outputs use the report."""
 
 from __future__ import annotations
 

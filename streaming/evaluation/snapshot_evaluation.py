@@ -2,13 +2,14 @@
 
 The first rule that applies determines the result:
 
-1. The group is not evaluated if it has no members, or if its state is unknown because records are missing. A group is
-   also not evaluated if the coordinator reported that the group is in a rebalance.
-2. The members of Kafka Connect groups, share groups and streams groups do not divide the partitions of topics. So the
-   evaluation of these groups has no verdicts.
+1. The group is not evaluated if it has no members or an unknown state. A group is also not evaluated if the coordinator
+   reported that the group is in a rebalance.
+2. The members of Kafka Connect groups, share groups and streams groups do not divide the partitions of topics. So
+   Connect groups, share groups and streams groups have no verdicts.
 3. While the coordinator computes the assignment of an epoch (KIP-848, state Assigning), the verdict is `rebalancing`.
    While the members move to their targets (state Reconciling), the targets are evaluated. The records of a classic
-   group do not show a rebalance in progress. Only a listing of groups shows such a rebalance (`evaluate`, rule 2).
+   group do not show a rebalance in progress. Only a listing of groups shows a rebalance of a classic group (`evaluate`,
+   rule 2).
 4. For all other groups, the evaluation contains the drift (`drift`, `consumer_drift`) and the distribution of
    partitions (`imbalance`, `fairness`).
 """
@@ -78,10 +79,10 @@ class Evaluation(msgspec.Struct, frozen=True):
         return next((drift for drift in self.drifts if drift.is_group_strategy), None)
 
     def without_topics(self) -> Evaluation:
-        """Return the evaluation in the form that is stored in the state.
+        """Return a copy of the evaluation for the stored state.
 
-        If the evaluation is complete, the imbalances of single topics are removed. Only the tables need these
-        imbalances, and a group can have many topics.
+        If the evaluation is complete, the imbalances of single topics are removed. Only the tables need imbalances of
+        single topics, and a group can have many topics.
         """
         if not self.is_complete:
             return self

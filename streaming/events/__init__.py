@@ -137,7 +137,7 @@ class CurrentWritten(msgspec.Struct, frozen=True, tag="current"):
 
 
 class RegexResolved(msgspec.Struct, frozen=True, tag="regex"):
-    """The topics that match a regular expression, or None if no member subscribes to this expression any more."""
+    """The topics that match a regular expression, or None if no member subscribes to the expression any more."""
 
     position: Position
     regex: str
@@ -145,7 +145,7 @@ class RegexResolved(msgspec.Struct, frozen=True, tag="regex"):
 
 
 class TopicsNamed(msgspec.Struct, frozen=True, tag="topics_named"):
-    """The names of a group's topics by topic id. Only coordinators up to Kafka 4.0 write this record."""
+    """The names of a group's topics by topic id. Only coordinators up to Kafka 4.0 write the names of topics."""
 
     position: Position
     names: dict[str, str]
@@ -173,13 +173,13 @@ class TopicMetadata(msgspec.Struct, frozen=True):
     def known_since_ms(self) -> int:
         """The time of the first sample with this number of partitions.
 
-        All samples from this time to `sampled_at_ms` show the same number.
+        All samples from `known_since_ms` to `sampled_at_ms` show the same number.
         """
         return self.sampled_at_ms if self.since_ms is None else self.since_ms
 
 
 class TopicsSampled(msgspec.Struct, frozen=True, tag="topics_sampled"):
-    """Metadata of the topics that a group subscribes to. The Spark driver sends this event.
+    """Metadata of the topics that a group subscribes to. The Spark driver sends `TopicsSampled`.
 
     Metadata in the group's state can have a later time than the driver's last sample. A later time means that the
     driver's clock was wrong earlier. Then `is_time_corrected` is True, and the event replaces the metadata in the
@@ -224,7 +224,7 @@ class AssignorReported(msgspec.Struct, frozen=True, tag="assignor_reported"):
     """The assignor that the coordinator reported for a KIP-848 group at an epoch.
 
     The event is ignored if a member names an assignor, or if the group has reached a different epoch. At a different
-    epoch, the group can have different members, and one of them can name an assignor.
+    epoch, a new member can name an assignor.
     """
 
     epoch: int
@@ -234,8 +234,8 @@ class AssignorReported(msgspec.Struct, frozen=True, tag="assignor_reported"):
 class DecodeFailed(msgspec.Struct, frozen=True, tag="record_unreadable"):
     """The value of a membership record could not be decoded.
 
-    The key was decoded, and the record is stored in the quarantine table. The record replaces a part of the group's
-    state, so this part is now unknown. `entry` and `entry_of` identify this part (`entry_name`).
+    The key was decoded, and the record is stored in the quarantine table. The undecodable record replaces a part of the
+    group's state, so this part is now unknown. `entry` and `entry_of` identify the unknown part (`entry_name`).
     """
 
     position: Position

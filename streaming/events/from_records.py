@@ -91,7 +91,7 @@ def _one_entry_a_member(metadata: GroupMetadata) -> GroupMetadata:
     """Remove all entries of a member id except the last.
 
     When a coordinator loads its log, `ClassicGroup.add` does the same. A coordinator never writes duplicate member ids,
-    but other clients can. Such a record must not stop the evaluation of all other groups.
+    but other clients can. A record with duplicate member ids must not stop the evaluation of all other groups.
     """
     last = {member.member_id: member for member in metadata.members}
     return metadata if len(last) == len(metadata.members) else replace(metadata, members=tuple(last.values()))

@@ -1,4 +1,5 @@
-"""Decide which facts the driver sends to the state of each group. These facts do not come from `__consumer_offsets`.
+"""Decide which facts the driver sends to the state of each group. The facts do not come from `__consumer_offsets`.
 
-This package contains only pure functions. It is allowed to import `evaluation` and the layers below `evaluation`.
+The package contains only pure functions. The package is allowed to import `evaluation` and the layers below
+`evaluation`.
 """

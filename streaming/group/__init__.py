@@ -1,4 +1,4 @@
-"""Defines the state of one group, and the rules by which events change this state.
+"""Defines the state of one group, and the rules by which events change the state.
 
 snapshot.py   `GroupSnapshot`: the state of a group, with its total counts
 advance.py    `advance(snapshot, event)` returns the `GroupSnapshot` after the event

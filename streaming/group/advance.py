@@ -9,24 +9,24 @@ classic group, "generation" means its generation. For every other group, "genera
    different partition (`combine.own_partitions`). In the new partition, the group is treated as created again (rule 5).
 2. The first record of a group does not change the counts, because the monitor does not know the earlier records of the
    group.
-3. If a record has the same generation as the previous record, the group has not rebalanced. In this case, a static
-   member rejoined with a new member id and got its old assignment.
+3. If a record has the same generation as the previous record, the group has not rebalanced. Then a static member
+   rejoined with a new member id and got its old assignment.
 4. If the generation is higher than before, the difference is added to the number of rebalances. If the group has no
-   members in the new generation, the difference includes one transition to Empty. This transition has its own counter
-   and does not count as a rebalance.
+   members in the new generation, the difference includes one transition to Empty. The transition to Empty has its own
+   counter and does not count as a rebalance.
 5. If the generation is lower, or if the previous record was a tombstone, the group was created again. The number of
-   rebalances is kept, and this record does not change it.
+   rebalances is kept, and the record does not change the number.
 6. An upgrade to the consumer protocol, or a downgrade from it, starts with a tombstone. The next record is from the
-   same group and has a different group type. The coordinator writes the tombstone and this record in one append. The
-   group keeps its counts. If the group was empty, it can start again at a lower generation. Then the counts do not
-   change. If the group was a streams group, the tombstone of its topology is also between these two records. The
-   tombstone of a topology does not create an event. So for a streams group, rule 6 also applies to the second record
-   after the tombstone of the group.
+   same group and has a different group type. The coordinator writes the tombstone and the next record in one append.
+   The group keeps its counts. If the group was empty, it can start again at a lower generation. Such a restart of an
+   empty group does not change the counts. If the group was a streams group, the tombstone of its topology is also
+   between these two records. The tombstone of a topology does not create an event. So for a streams group, rule 6 also
+   applies to the second record after the tombstone of the group.
 7. The generation of a classic group can increase by more than 1 from one record to the next. The state then contains a
-   `Skip` for the missing generations. The monitor removes the `Skip` when it knows whether it has read the complete log
-   between the two records. If the group is deleted earlier, the `Skip` stays. Without this rule, the counts would
-   depend on the speed of the check. For other group types, the coordinator writes a record for every epoch. If the
-   record of an epoch is missing, compaction removed it.
+   `Skip` for the generations without a record. The monitor removes the `Skip` when it knows whether it has read the
+   complete log between the two records. If the group is deleted earlier, the `Skip` stays. Without this rule, the
+   counts would depend on the speed of the check. For other group types, the coordinator writes a record for every
+   epoch. If the record of an epoch is missing, compaction removed it.
 8. The monitor computes the state of a consumer or share group from the group's records, in the same way as the
    coordinator. If records are missing, the state is Unknown. For streams groups, the records contain only a part of the
    state. So the state of a streams group is Empty or Unknown.
@@ -37,18 +37,19 @@ classic group, "generation" means its generation. For every other group, "genera
     response, the state does not change. If the group type is not the same as in the previous response, the group was
     upgraded or downgraded. For a classic group, the response contains no generation. So a response counts as one
     rebalance (or one transition to Empty) if two conditions are true. First, the response shows that the group is not
-    in a rebalance. Second, the previous response showed a rebalance, or it had different members, subscriptions or
+    in a rebalance. Second, the previous response showed a rebalance, or different members, subscriptions or
     assignments. The count is a lower bound, because the monitor can miss rebalances between two responses.
 11. With a new checkpoint, the monitor reads the log again from its start. If the tables contain counts of the group
-    from an earlier checkpoint, these counts continue. Records up to the group's last row in the tables are not counted
+    from an earlier checkpoint, the counts continue. Records up to the group's last row in the tables are not counted
     again (`Resume`).
 12. If a record cannot be decoded, the state of the group is Unknown, because the previous value is out of date. A
-    classic group stays Unknown until its next record. This next record does not change the counts. For other group
-    types, each record replaces one entry, for example the metadata of a member. Such a group stays Unknown until the
-    next record of the same entry. The metadata of topics is kept, because a group's record does not change topics.
+    classic group stays Unknown until its next record. The first record after an undecodable record does not change the
+    counts. For other group types, each record replaces one entry, for example the metadata of a member. A group with an
+    undecodable entry stays Unknown until the next record of the same entry. The metadata of topics is kept, because a
+    group's record does not change topics.
 13. A coordinator can report the assignor of a KIP-848 group. The coordinator's response contains an epoch. The monitor
-    uses the assignor from this epoch on, until the coordinator reports a different assignor. If a member specifies an
-    assignor, the monitor uses the member's assignor instead.
+    uses a reported assignor from its epoch on, until the coordinator reports a different assignor. If a member
+    specifies an assignor, the monitor uses the member's assignor instead.
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ def _apply_log_event(snapshot: GroupSnapshot, event: LogEvent) -> GroupSnapshot:
 def _resume_counting(snapshot: GroupSnapshot, resume: Resume, offsets_topic_partition: int) -> GroupSnapshot:
     """Continue the counts of the group after its last row from an earlier checkpoint (rule 11).
 
-    If compaction removed all earlier records of the group, the result contains the values of this row.
+    If compaction removed all earlier records of the group, the result contains the values of the last row.
     """
     known = snapshot
     if snapshot.position is None:
@@ -169,7 +170,7 @@ def _leave_earlier_partition(snapshot: GroupSnapshot, event: LogEvent) -> GroupS
 def _as_living(snapshot: GroupSnapshot, event: LogEvent, group_type: str) -> GroupSnapshot:
     """Return the snapshot to which a record of this group type is applied.
 
-    If the group has a different type, or if it does not exist any more, the result has no members. The group was then
+    If the group has a different type, or if it does not exist any more, the result has no members. Such a group was
     upgraded or downgraded (rule 6), or created again (rule 5).
     """
     if snapshot.position is None or (snapshot.group_type == group_type and not snapshot.is_over):

@@ -51,7 +51,7 @@ def _store_topics(snapshot: GroupSnapshot, event: TopicsSampled) -> GroupSnapsho
 def _with_known_since(known: TopicMetadata | None, sampled: TopicMetadata) -> TopicMetadata:
     """Return the new sample. If partition count and topic id did not change, copy the known start time (`since_ms`).
 
-    If the known sample is later than the new sample, the times of the known sample are wrong, so nothing is copied.
+    If the known sample is later than the new sample, nothing is copied, because the known times are wrong.
     """
     if (
         known is None

@@ -8,7 +8,7 @@ with the square of the member count. So only these records get a row:
 - each group epoch,
 - each record of an assignment epoch, because the coordinator writes all targets before this record,
 - each current assignment that changes the group's state, and each undecodable record that changes it,
-- the record after which every member has reached its target (the state of share and streams groups does not show this),
+- the record after which every member has reached its target,
 - the record after which every member has acknowledged its target,
 - the end of the group: its tombstone, or the proof that the group does not exist any more.
 
@@ -36,7 +36,7 @@ def is_reportable(before: GroupSnapshot, event: GroupEvent, after: GroupSnapshot
     """Return True if the table must contain a row for the snapshot `after`.
 
     The result is also True if the monitor has already written the row with an earlier checkpoint (`is_reread`). The
-    monitor compares such a row with the next row, but does not write the row again.
+    monitor compares a re-read row with the next row, but does not write the re-read row again.
     """
     if isinstance(event, GroupVanished):
         return after.state != before.state
@@ -98,7 +98,7 @@ def awaits_names(snapshot: GroupSnapshot) -> bool:
     """Return True if the snapshot has topic ids without a name, and a later sample can contain their names.
 
     If every subscribed topic was sampled after the record, and an id still has no name, the topic was deleted. The name
-    of such a topic stays unknown.
+    of a deleted topic stays unknown.
     """
     modern, position = snapshot.modern, snapshot.position
     if modern is None or position is None or not modern.unnamed_topic_ids():

@@ -1,9 +1,9 @@
 """Defines the types of the brokers' responses about groups: listings, descriptions and committed offsets.
 
-A response shows the present state of a group, but no history and no timestamp. For a classic group, it also contains no
-generation. If the broker did not return a value, the value is None. If a request was not answered, the result is
-`Unanswered`. If the coordinator reports that a group does not exist, the result is `GroupNotFound`. A listing can be
-incomplete (`gaps`). A group that is missing in an incomplete listing can still exist:
+A response shows the present state of a group, but no history and no timestamp. A response about a classic group also
+contains no generation. If the broker did not return a value, the value is None. If a request was not answered, the
+result is `Unanswered`. If the coordinator reports that a group does not exist, the result is `GroupNotFound`. A listing
+can be incomplete (`gaps`). A group that is missing in an incomplete listing can still exist:
 
 >>> GroupListing(0, {}, gaps=(ListingGap(2, "coordinator_load_in_progress"),)).is_complete
 False
@@ -80,7 +80,7 @@ class GroupListing:
 def rebalancing_since_ms(
     known: Mapping[str, int], listing: GroupListing | None, clock_step_ms: int = 0
 ) -> Mapping[str, int]:
-    """For each group in a rebalance, return the time of the first listing that showed this rebalance.
+    """For each group in a rebalance, return the time of the first listing that showed the rebalance.
 
     `known` is the result for the previous listing. `MonitorState` removes a group from `known` when a record shows the
     end of the group's rebalance. `clock_step_ms` is the change of the clock correction since the previous listing.
@@ -124,7 +124,7 @@ class GroupNotFound:
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
-    """The request failed. `reason` is Kafka's error in lower case, for example `group_authorization_failed`."""
+    """The request failed. `reason` is Kafka's lower-case error name, for example `group_authorization_failed`."""
 
     reason: str
 

@@ -1,7 +1,7 @@
 """Replays the records of groups whose assignments the coordinator computes: consumer (KIP-848), share and streams.
 
 Each record replaces one entry, in the same way as in the coordinator (`GroupMetadataManager.replay`). Compaction can
-remove the record of an entry before the monitor reads it. Then the entry is missing, and its value is unknown.
+remove the record of an entry before the monitor reads it. Then the value of the entry is unknown.
 """
 
 from __future__ import annotations
@@ -96,10 +96,10 @@ class ModernGroup(msgspec.Struct, frozen=True):
     def _is_unresolved(self, member_id: str) -> bool:
         """Return True if the record with the topics of the member's regular expression is missing.
 
-        The coordinator resolves an expression some time after a member subscribes with this expression. Until then, the
-        member gets no partitions. So if the member has a target, the coordinator has already written the record with
-        the topics. The record with the topics can be missing because compaction removed it, or because the monitor
-        polls.
+        The coordinator resolves an expression some time after the first member subscribes with the expression. Before
+        that time, the member gets no partitions. So if the member has a target, the coordinator has already written the
+        record with the topics. The record with the topics can be missing because compaction removed it, or because the
+        monitor polls.
         """
         regex = self.members[member_id].subscribed_regex
         return bool(regex) and regex not in self.regexes and bool(self.targets.get(member_id))
@@ -119,11 +119,12 @@ class ModernGroup(msgspec.Struct, frozen=True):
         return named[0] if len(named) == 1 else None
 
     def server_assignors(self) -> tuple[str, ...]:
-        """Return the assignors that are possibly in use. These are the assignors with the most votes of members.
+        """Return the assignors that are possibly in use.
 
-        If several assignors have the most votes, `ModernGroup.computePreferredServerAssignor` can return any of them.
-        If no member votes, the broker uses the first assignor in its configuration. No record contains this assignor.
-        So the result is the assignor that the coordinator reported.
+        The result contains the assignors with the most votes of members. If several assignors have the most votes,
+        `ModernGroup.computePreferredServerAssignor` can return any of them. If no member votes, the broker uses the
+        first assignor in its configuration. No record contains the first assignor in the configuration. So the result
+        is the assignor that the coordinator reported.
         """
         votes = Counter(member.server_assignor for member in self.members.values() if member.server_assignor)
         if not votes:
@@ -162,11 +163,10 @@ class ModernGroup(msgspec.Struct, frozen=True):
     def not_known(self) -> tuple[str, ...]:
         """Return the kinds of missing entries, in Kafka's terms. The result is empty if no entry is missing.
 
-        The group's state is unknown in three cases: the group epoch is missing, a record cannot be decoded, or the
-        metadata of a member is missing. A current assignment can be missing because the current assignment of a new
-        member comes later in the same append. A current assignment can also be missing because compaction removed the
-        record. The result never contains the assignment epoch, because a new group has no assignment epoch before its
-        first target.
+        The group's state is unknown if the group epoch is missing, a record is undecodable, or the metadata of a member
+        is missing. A current assignment can be missing because the current assignment of a new member comes later in
+        the same append. A current assignment can also be missing because compaction removed the record. The result
+        never contains the assignment epoch, because a new group has no assignment epoch before its first target.
         """
         has_target = self.assignment_epoch is not None and self.assignment_epoch == self.epoch
         return tuple(
@@ -185,7 +185,7 @@ class ModernGroup(msgspec.Struct, frozen=True):
     def regexes_are_unresolved_yet(self) -> bool:
         """Return True if the coordinator has not yet resolved any of the regular expressions without a record.
 
-        In this case, no member with such an expression has a target.
+        Then no member with an unresolved expression has a target.
         """
         return not self._unresolved_members()
 
@@ -202,7 +202,7 @@ def replay(group: ModernGroup, event: ModernEvent | DecodeFailed) -> ModernGroup
 
 
 def with_reported_assignor(group: ModernGroup, event: AssignorReported) -> ModernGroup:
-    """Return the group with the reported assignor, if the coordinator reported it for the group's present epoch."""
+    """Return the group with the reported assignor, if the assignor was reported for the group's present epoch."""
     if event.epoch != group.epoch or group.names_assignor():
         return group
     return msgspec.structs.replace(group, assignor=event.assignor)

@@ -1,8 +1,8 @@
 """Lists the unknown facts about a group. Tables and dashboards show one word for each fact.
 
-If the monitor reads the log, a fact is unknown because compaction removed its record, or because the record cannot be
-decoded. In the polling mode (`source.kind = "admin-api"`), a fact is unknown because no coordinator returns it. The
-value of an unknown fact is None. Exception: the value of an unknown count is a lower bound.
+If the monitor reads the log, unknown facts have a record that is undecodable or was removed by compaction. In the
+polling mode (`source.kind = "admin-api"`), a fact is unknown because no coordinator returns it. The value of an unknown
+fact is None. Exception: the value of an unknown count is a lower bound.
 """
 
 from __future__ import annotations

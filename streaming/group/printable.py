@@ -12,8 +12,8 @@ from assignors import TopicPartition
 def printable(name: str) -> str:
     r"""Replace invisible and misleading characters with their escape sequences.
 
-    Such characters are control characters of terminals, characters that change the writing direction, and lone
-    surrogates. The caller must also escape the special characters of its output format (HTML, terminal markup).
+    Examples are control characters of terminals, characters that change the writing direction, and lone surrogates. The
+    caller must also escape the special characters of its output format (HTML, terminal markup).
 
     >>> printable("orders\x1b[2J"), printable("\u202egnp"), printable("\ud800"), printable("Zürich 🚀")
     ('orders\\x1b[2J', '\\u202egnp', '\\ud800', 'Zürich 🚀')

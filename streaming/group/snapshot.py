@@ -75,9 +75,9 @@ class GroupTotals(msgspec.Struct, frozen=True):
 class Resume(msgspec.Struct, frozen=True):
     """The last row that an earlier checkpoint wrote for a group, with the counts at this row.
 
-    The monitor reads the log again from its start, to find the members and their subscriptions. It does not count
-    records up to `offsets_topic_offset` again. `offsets_topic_partition` is None if an earlier version of the monitor
-    wrote the row. In this case, only offsets are compared.
+    The monitor reads the log again from its start, to find the members and their subscriptions. The monitor does not
+    count records up to `offsets_topic_offset` again. `offsets_topic_partition` is None if an earlier version of the
+    monitor wrote the row. Without a stored partition, only offsets are compared.
     """
 
     offsets_topic_offset: int
@@ -181,8 +181,8 @@ class GroupSnapshot(msgspec.Struct, frozen=True):
 def known_topics(member: ClassicMember) -> tuple[str, ...]:
     """Return the topics to which a classic member subscribes.
 
-    If these topics are unknown, return the member's assigned topics. So the monitor also requests the partition counts
-    of assigned topics.
+    If the subscribed topics are unknown, return the member's assigned topics. So the monitor also requests the
+    partition counts of assigned topics.
     """
     if member.subscription is not None:
         return member.subscription.topics

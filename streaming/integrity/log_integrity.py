@@ -7,18 +7,19 @@ that was read, and starts at or before the position. There are three exceptions:
    read (`find_truncated_partitions`). In the second case, the position of the partition decreased
    (`find_backward_positions`). Spark's source decreases the position if the end of the partition is before the
    position. There are two possible causes: an unclean leader election, or the topic was deleted and created again. In
-   both cases, new records get offsets that the monitor has already read. So the monitor ignores these records.
+   both cases, new records get offsets that the monitor has already read. So the monitor ignores records after a
+   truncation.
 2. Records are *lost* if the start of a partition is after its position (`count_lost_offsets`). Retention or a
    DeleteRecords request removed records before the monitor read them. The monitor continues at the start of the
    partition.
-3. The topic was *created again* if its topic id differs from the topic id that was stored with the positions (KIP-516,
+3. The topic was *created again* if its topic id differs from the stored topic id (KIP-516,
    `find_recreated_partitions`). The check compares only the ids. So the monitor detects the new topic even if the new
-   log is already longer than the old log. If one of the two ids is unknown, this check is skipped. Brokers before Kafka
-   2.8 do not have topic ids.
+   log is already longer than the old log. If a topic id is unknown, the ids are not compared. Brokers before Kafka 2.8
+   do not have topic ids.
 
-In the polling mode (`source.kind = "admin-api"`), the monitor does not read a log. It assigns its own offsets to the
-coordinators' responses, in partitions with negative numbers. These rules do not apply to partitions with negative
-numbers.
+In the polling mode (`source.kind = "admin-api"`), the monitor does not read a log. The monitor gives its own offsets to
+the coordinators' responses, in partitions with negative numbers. The rules for truncated or deleted partitions do not
+apply to partitions with negative numbers.
 """
 
 from __future__ import annotations

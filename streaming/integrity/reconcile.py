@@ -1,11 +1,11 @@
 """Find deleted groups and deleted committed offsets whose tombstones the monitor did not read.
 
-Kafka removes a tombstone from the log one day after it was written (`delete.retention.ms`). If a monitor was stopped
-for more than one day, it may never read the tombstone. Without this module, the monitor would show the deleted group or
+Kafka removes a tombstone from the log one day after it was written (`delete.retention.ms`). A monitor that was stopped
+for more than one day may never read the tombstone. Without this module, the monitor would show the deleted group or
 commit forever. Rules:
 
 1. The monitor reads records, and then requests all groups or commits from the brokers. A group or commit is a *suspect*
-   if the records contain it, but the brokers' response does not.
+   if it is in the records, but not in the brokers' response.
 2. The log can contain an unread tombstone of the suspect. So the monitor samples the end of the log after the brokers'
    response, and reads the log up to this end.
 3. A new record of the suspect before this end proves that the suspect was not deleted.
@@ -131,7 +131,7 @@ def missing_by_partition(missing: pa.Table, sample: ClusterSample) -> list[Missi
     """Group the commits from `suspected_commits` by their `__consumer_offsets` partition.
 
     The caller must request `sample` after the coordinators have answered. If `sample` does not contain the end of a
-    partition, the result omits this partition until the next check.
+    partition, the result omits the partition until the next check.
     """
     by_partition: dict[int, list[tuple[bytes, int]]] = defaultdict(list)
     rows = zip(

@@ -2,8 +2,8 @@
 
 A description does not contain the generation, leader, timeouts and times of a classic group. A description of a KIP-848
 group does not contain the members' pending revocations. These values are None. The subscription or assignment of a
-classic member is also None if its bytes cannot be decoded. In this case, `described_event` returns the bytes, which are
-written to the table `quarantine`.
+classic member is also None if its bytes cannot be decoded. The bytes that cannot be decoded are returned by
+`described_event` and written to the table `quarantine`.
 """
 
 from __future__ import annotations

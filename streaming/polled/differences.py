@@ -73,7 +73,7 @@ def differences(poll: Poll, known: KnownState, *, is_marked: bool = False) -> Di
     """Return the differences between a poll and the known state.
 
     If `is_marked` is True, the result contains at least one row, even if nothing changed. The query has read the poll
-    when it has read this row.
+    when it has read the row of the poll.
     """
     first = max(known.last_number + 1, poll.began_at_ms * NUMBERS_PER_MS)
     events = _GroupEvents(first, poll.began_at_ms)
@@ -154,7 +154,7 @@ def polled_partition(group_id: str) -> int:
 def _state_rows(span: _Span, events: _GroupEvents, commits: Iterable[Commit]) -> Iterator[StateRow]:
     """Yield a row for each partition that has changed commits.
 
-    The first partition always gets a row, because this row contains the last event number.
+    The first partition always gets a row, because the row contains the last event number.
     """
     by_partition: dict[int, list[Commit]] = defaultdict(list, {POLLED_PARTITION: []})
     for commit in commits:

@@ -60,7 +60,7 @@ def to_describe(
 
     - Listed groups, except groups that have stayed Empty since the previous poll. Stable groups are included, because
       the listing does not show a change of members.
-    - Groups that have a known state or known commits, but are not in the listing. These groups may still exist: only
+    - Groups that have a known state or known commits, but are not in the listing. Unlisted groups may still exist: only
       the coordinator's response proves that a group was deleted.
     """
     listed = {

@@ -17,7 +17,7 @@ class BatchDurations:
     sum_seconds: float = 0.0
 
     def add(self, seconds: float) -> BatchDurations:
-        """Return a histogram that also contains this batch.
+        """Return a histogram that also contains the given batch.
 
         >>> BatchDurations().add(1.0).add(90.0)
         BatchDurations(buckets=(0, 1, 0, 0, 0, 0, 0, 0, 1), sum_seconds=91.0)

@@ -179,7 +179,7 @@ class MonitorState:
     def put_readiness(self, *, ready: bool, before: Health) -> bool:
         """Store the readiness. Return True if the cluster is ready now.
 
-        The caller computed the readiness from the health `before`. If the query has failed since then, or if a
+        The caller computed the readiness from the health `before`. If the query has failed since `before`, or if a
         partition is rewound, the cluster is not ready.
         """
         with self._lock:
@@ -199,9 +199,9 @@ def _with_skips(groups: Mapping[str, GroupState]) -> Iterator[GroupSnapshot]:
 def _has_ended_rebalance(before: GroupState | None, after: GroupState | None) -> bool:
     """Return True if a new record shows that the rebalance in the last listing has ended.
 
-    A rebalance in a later listing counts as a new rebalance. Record times and listing times are not compared, because
-    they come from two different clocks. In the polling mode, a new record can show that the group is still in a
-    rebalance. Then return False.
+    A rebalance in a later listing is a new rebalance. Record times and listing times are not compared, because they
+    come from two different clocks. In the polling mode, a new record can show that the group is still in a rebalance.
+    Then return False.
     """
     if after is None:
         return False

@@ -73,11 +73,11 @@ class MonitorView:
     contains the groups that are in a rebalance according to the last listing. The values of `rebalancing_since_ms` are
     the times of the first listings that showed the rebalances. `read_up_to` maps each partition of `__consumer_offsets`
     to the time up to which it was read. In the polling mode, the key -1 contains the time of the last complete poll of
-    the coordinators. `conditions` maps each group that had active conditions at the last sample to these conditions.
-    `unowned` maps each group that has unowned partitions to these partitions. `explained_lags` contains the cause of
-    the lag of each late group. `incidents` are the open incidents at the last sample, the oldest first. `gap_totals`
-    maps each group to its totals of commit gaps (`combine.gaps`). `work` contains the last measured shares of lag and
-    throughput. While the monitor is not ready, `work` is empty.
+    the coordinators. `conditions` maps each group to its active conditions at the last sample. `unowned` maps each
+    group to its unowned partitions. `explained_lags` contains the cause of the lag of each late group. `incidents` are
+    the open incidents at the last sample, the oldest first. `gap_totals` maps each group to its totals of commit gaps
+    (`combine.gaps`). `work` contains the last measured shares of lag and throughput. While the monitor is not ready,
+    `work` is empty.
     """
 
     groups: Mapping[str, GroupState] = field(default_factory=dict)
@@ -105,7 +105,7 @@ class MonitorView:
         return monitor_ms + (0 if self.sample is None else self.sample.clock_correction_ms)
 
     def blocked_groups(self) -> Callable[[str], bool]:
-        """Return a function that takes a group id, and returns True if an open transaction blocks this group.
+        """Return a function that returns True if an open transaction blocks the group with the given id.
 
         A consumer with read_committed receives no records after the start of the first open transaction of a partition.
         So the transaction also blocks the records of other groups in the same partition. The monitor does not know the

@@ -3,7 +3,7 @@
 `/metrics` shows full detail for the first groups (`prometheus.series_limit`). Rules:
 
 1. The place of a group is computed from its troubles (`evaluation.severity.trouble`).
-2. A group that was shown in full detail stays at its worst place for ten minutes. During this time, the group is
+2. A group that was shown in full detail stays at its worst place for ten minutes. During the ten minutes, the group is
    *held*. The ten minutes begin at the last evaluation in which the group had its worst place. So `/metrics` does not
    remove and add the series of a group each time a trouble ends and starts again. Users can also see in full detail
    that the trouble has ended. If the last scrape showed all groups in full detail, only the K worst groups (rule 5 of
@@ -31,14 +31,14 @@ HELD_MS = 600_000
 
 @dataclass(frozen=True, slots=True)
 class RankEntry:
-    """The place of a group, and the time of the last evaluation in which the group had this place."""
+    """The place of a group, and the time of the last evaluation with this place."""
 
     place: Place
     since_ms: int
 
 
 class Ranking:
-    """The ranking of one cluster's groups. Several scrapes can use this object at the same time."""
+    """The ranking of one cluster's groups. Several scrapes can use one ranking at the same time."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

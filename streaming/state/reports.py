@@ -2,9 +2,9 @@
 
 1. Until the monitor has read the log to its end for the first time, there are no reports.
 2. If the last sample is too old, all values from samples are unknown, for example lag and status. The reason for the
-   unknown lag is NO_FRESH_SAMPLE, which counts as a trouble of every group (`severity.trouble`). The report still
-   contains the id of the incident that was open at the last sample. Groups that have no members and only commit offsets
-   still have a report.
+   unknown lag is NO_FRESH_SAMPLE, which is a trouble of every group (`severity.trouble`). The report still contains the
+   id of the incident that was open at the last sample. Groups that have no members and only commit offsets still have a
+   report.
 3. While the cluster is not ready, the monitor may have missed commits. So values that depend on commits are unknown,
    for example lag and status. The reason is LOG_NOT_READ. The report still contains listed states, the coordinator, and
    the conditions of the last sample.
@@ -38,7 +38,7 @@ _NOTHING_DECIDED = dict[tuple[str, int], bool]()
 def _shown_sample(view: MonitorView, *, is_fresh: bool) -> tuple[MonitorView, GroupLag]:
     """Return a view with only the known values of the last sample (rules 2 and 3).
 
-    Also return the lag of each group that has no lag in this view.
+    Also return the lag of each group that has no lag in the returned view.
     """
     if not is_fresh:
         return MonitorView(incidents=view.incidents), GroupLag(unknown=(NO_FRESH_SAMPLE,))
@@ -126,7 +126,7 @@ class Reports(Mapping[str, GroupReport]):
 
 
 class ReportCache:
-    """The reports of one cluster. The next view reuses unchanged reports. One thread at a time uses this object."""
+    """The reports of one cluster. The next view reuses unchanged reports. One thread at a time uses a `ReportCache`."""
 
     def __init__(self, limits_of: LimitsOf = default_limits) -> None:
         self._limits_of = limits_of
@@ -196,7 +196,7 @@ class ReportCache:
 def _kept_or_new(
     known: tuple[RecordedGroup, GroupReport] | None, recorded: RecordedGroup
 ) -> tuple[RecordedGroup, GroupReport]:
-    """Return the cached report if its inputs are unchanged. Otherwise, evaluate the group again.
+    """Return the cached report if its inputs are unchanged. If the inputs have changed, evaluate the group again.
 
     The group is also evaluated again if its state is an equal but new object.
     """

@@ -14,9 +14,9 @@ Rules:
    number of its topic. All other partitions are *pending*. A pending partition counts as unowned only after a later
    sample shows the partition.
 4. Each unowned partition has a start time. Usually, the start time is the time of the first record in which the
-   partition has no owner. If the partition did not exist at that time, the start time is the time of the first sample
-   that shows the partition. The start time stays the same until the partition has an owner. Exception: if the monitor
-   corrects the times of samples (`broker_clocks.py`), the start time can become earlier.
+   partition has no owner. If the partition did not exist then, the start time is the time of the first sample with the
+   partition. The start time stays the same until the partition has an owner. Exception: if the monitor corrects the
+   times of samples (`broker_clocks.py`), the start time can become earlier.
 5. An unowned partition is *withheld* if a member claims the partition and the strategy is not eager. The next round of
    the cooperative rebalance (KIP-429) assigns a withheld partition. So a withheld partition is not a violation.
 6. The owner of a partition must subscribe to the topic of the partition. For members with an unknown subscription, rule

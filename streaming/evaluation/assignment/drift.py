@@ -1,7 +1,7 @@
 """Compare the actual assignment with the result of a strategy, and find the rules that the assignment breaks.
 
-The monitor *replays* the leader's computation: it computes the assignment again from the recorded inputs. For the
-group's own strategy, the first rule that applies determines the verdict:
+The monitor *replays* the leader's computation: the monitor computes the assignment again from the recorded inputs. For
+the group's own strategy, the first rule that applies determines the verdict:
 
 1. For Kafka Streams and for strategies that the monitor does not implement, only the common rules are checked
    (`common_rules`). If the assignment breaks a common rule, the verdict is `drift`. If the assignment breaks no common
@@ -13,35 +13,35 @@ group's own strategy, the first rule that applies determines the verdict:
      contradicts the record (`sampled_topics`).
    - `member_subscription`, `member_assignment`: the subscription or the assignment of a member cannot be decoded.
    - `target_assignment`: no record has the target of a KIP-848 member.
-   - `resolved_regex`: the topics of a KIP-848 member's regular expression are unknown. Coordinators never return these
-     topics.
+   - `resolved_regex`: the topics of a KIP-848 member's regular expression are unknown. Coordinators never return the
+     topics of a regular expression.
    - `topic_names`: the target of a KIP-848 member contains the id of a deleted topic, so the name is unknown.
 
 3. The verdict is `match` if every partition has the owner that the replay computes. Rule 3 does not depend on the
    leader's client library. If racks are known, the monitor replays Java's `range` twice: with racks (Java 3.5 and
    later) and without racks.
 4. The verdict is `unknown` for the reason `metadata_changed` if the leader used a different partition count than the
-   sample shows. The monitor detects the difference in two cases. First case: the leader assigned a partition that does
-   not exist in the sample, because the topic was deleted or created again. Second case: only the partitions with the
-   highest numbers have no owner, because they were added to the topic later.
+   sample shows. The monitor detects the difference in two cases. First case: the leader assigned a partition that the
+   sample does not contain, because the topic was deleted. Second case: only the partitions with the highest numbers
+   have no owner, because they are new.
 5. The verdict is `drift` if the assignment breaks a rule (`assignors.fairness.invariants`). The verdict names the
    broken rules. For each partition whose owner breaks a rule, the verdict names the actual owner and the expected
    owner. The balance rule depends on the leader's library (`leader`). If the library is unknown, the monitor checks
    only the rules that all libraries follow.
-6. The verdict is `withheld` in the first round of a cooperative rebalance (KIP-429). In this round, some partitions
-   have no owner, because members must revoke these partitions first.
-7. The verdict is `drift`, rule `replay_differs`, if the strategy has exactly one correct result. The monitor knows this
-   result only if it knows the leader's library, or if a user has written the strategy.
+6. The verdict is `withheld` in the first round of a cooperative rebalance (KIP-429). In the first round, partitions
+   without an owner are normal, because members must revoke these partitions first.
+7. The verdict is `drift`, rule `replay_differs`, if the strategy has exactly one correct result. The monitor knows the
+   correct result only if it knows the leader's library, or if a user has written the strategy.
 8. The verdict is `equivalent` if the strategy has many correct results, and the actual assignment follows the balance
    rule. Sticky strategies and the strategies of kafka-go have many correct results. The result of a kafka-go strategy
    depends on the order of the partitions in the broker's response.
-9. The verdict is `differs_from_java` if no earlier rule applies. An assignment with this verdict breaks no rule.
+9. The verdict is `differs_from_java` if no earlier rule applies.
 
 The verdict depends only on the present owners. An unnecessary move of a partition does not change the verdict.
 Unnecessary moves are counted for the rebalance (`partition_movement`).
 
-The assignment is also compared with the strategies that the group does not use. For such a strategy, the verdict is
-`same` or `differs`.
+The assignment is also compared with the strategies that the group does not use. For a strategy that the group does not
+use, the verdict is `same` or `differs`.
 """
 
 from __future__ import annotations
@@ -112,8 +112,8 @@ class StrategyDrift(msgspec.Struct, frozen=True):
     """The verdict of one strategy on the actual assignment.
 
     `misplaced` and `violations` are set only for the verdict `drift`. `violations` contains the names of the broken
-    rules. `drift_partitions` is the number of misplaced partitions, or None if this number is unknown. For the verdicts
-    `match`, `equivalent` and `withheld`, `drift_partitions` is 0.
+    rules. `drift_partitions` is the number of misplaced partitions, or None if unknown. For the verdicts `match`,
+    `equivalent` and `withheld`, `drift_partitions` is 0.
     """
 
     strategy: str
@@ -210,8 +210,8 @@ def _evaluate_own_strategy(
 def _violations(inputs: AssignmentInputs, strategy: str, balance: str | None) -> Sequence[Violation]:
     """Return the rules that the present owners break.
 
-    `balance` is the strategy whose balance rule the leader's library follows. If this strategy is unknown, `balance` is
-    None.
+    `balance` is the strategy whose balance rule the leader's library follows. If the balance rule of the library is
+    unknown, `balance` is None.
     """
     broken = violations(inputs.spec, inputs.assignment, strategy)
     if balance == strategy:
@@ -228,8 +228,8 @@ def _drift(
     """Return the verdict `drift`, with a list of the partitions whose owners break a rule.
 
     `expected_owners` are the owners in the valid assignment that is nearest to the actual assignment. If `is_exact` is
-    True or the assignment is unbalanced, each partition without its expected owner is misplaced. Otherwise, only the
-    partitions that a violation names are misplaced.
+    True or the assignment is unbalanced, each partition without its expected owner is misplaced. In all other cases,
+    only the partitions that a violation names are misplaced.
     """
     rules = {one.rule for one in broken}
     at_fault = {one.partition for one in broken if one.partition is not None}

@@ -30,7 +30,7 @@ def group_spec(snapshot: GroupSnapshot, metadata: GroupMetadata) -> GroupSpec:
 
 
 def _reads_racks(metadata: GroupMetadata) -> bool:
-    """Return True if the leader uses the racks of members. Old client libraries ignore these racks."""
+    """Return True if the leader uses the racks of members. Old client libraries ignore racks."""
     leader = next((member for member in metadata.members if member.member_id == metadata.leader), None)
     return leader is None or leader.subscription is None or leader.subscription.version >= RACKS_SINCE
 

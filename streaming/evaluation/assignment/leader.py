@@ -24,11 +24,11 @@ Rules:
 
 1. The *candidates* are all libraries that write bytes in the leader's format for the group's strategy. Members without
    an assignment are ignored.
-2. If only one library is a candidate, the leader uses this library. If there are several candidates, the client id of
-   the leader decides. The leader uses a candidate if the leader's client id is the default client id of only this
+2. If only one library is a candidate, this library is the leader's library. If there are several candidates, the client
+   id of the leader decides. The leader uses a candidate if the leader's client id is the default client id of only this
    candidate. If the client id does not decide, the library is unknown, and all candidates remain.
-3. Many small libraries write version 0 and null user data into the assignments and into the subscription. If a leader
-   writes this format, only the default client id identifies the library.
+3. Many small libraries write version 0 and null user data into the assignments and into the subscription. A leader that
+   writes version 0 and null user data is identified only by its default client id.
 4. DescribeGroups does not name the leader. If the leader is unknown, any member can be the leader. The library of an
    unknown leader is unknown, and the candidates of all members are combined.
 """
@@ -170,7 +170,7 @@ def _has_default_client_id(leader: ClassicMember, library: str) -> bool:
 
 
 def promised_balance(leader: Leader, strategy: str) -> str | None:
-    """Return the strategy whose balance rule the leader follows, or None if this strategy is unknown.
+    """Return the strategy whose balance rule the leader follows, or None if unknown.
 
     The balance rules are in `assignors.fairness.balance_rules`. With `roundrobin`, kafka-go starts at the first member
     again for each topic. So the first members can get an extra partition of every topic.
@@ -235,7 +235,7 @@ def _candidates(written: _RecordForm) -> tuple[str, ...]:
 
 
 def _fits_many_libraries(written: _RecordForm) -> bool:
-    """Return True if many libraries write this format (rule 3)."""
+    """Return True if many libraries write the leader's format (rule 3)."""
     return (written.assignment_version, written.version) == (0, 0) and {*written.assignments, written.user_data} == {
         NULL
     }
@@ -291,7 +291,7 @@ def _is_sarama(written: _RecordForm) -> bool:
 
 
 def _is_franz_go(written: _RecordForm) -> bool:
-    """Return True if franz-go writes this format.
+    """Return True if franz-go writes the leader's format.
 
     If a member claims no partitions, franz-go writes an empty array of four bytes as user data.
     """

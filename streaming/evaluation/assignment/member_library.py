@@ -1,7 +1,7 @@
 """Recognise the client library of each member of a group. No record names the library of a member.
 
-1. If the monitor recognised the library that computed the assignment (`leader.py`), the leader uses this library.
-2. Any other member that has the default client id of a library uses this library. For example, the default client id of
+1. If the monitor recognised the library that computed the assignment (`leader.py`), the leader uses that library.
+2. Any other member with the default client id of a library uses that library. For example, the default client id of
    Java's consumer is `consumer-<group id>-<number>`. Users can configure any client id, so rule 2 is weaker evidence
    than rule 1.
 3. If rules 1 and 2 do not apply, the library is unknown.

@@ -1,16 +1,16 @@
 """Compute three values for each member: the partitions that it has, the partitions that it should have, and its lag.
 
-1. A member *has* the partitions that it is allowed to consume now. In a KIP-848 group, these partitions can differ from
-   the member's target for some time.
+1. A member *has* the partitions that it is allowed to consume now. In a KIP-848 group, the partitions of a member can
+   differ from the member's target for some time.
 2. A member *should have* the partitions that the group's own strategy assigns to it. The partitions that a member
    should have are known only for the verdicts `match` and `drift`. The verdict `drift` contains the member ids of the
-   actual and the expected owner of each misplaced partition. If one of these members is no longer in the group, the
+   actual and the expected owner of each misplaced partition. If one of these owners is no longer in the group, the
    expected partitions are unknown. For example, a static member that rejoins gets a new member id, but the verdict
    still contains the previous member id.
 3. Each member has a count and an expected count of partitions for each of its topics. The count is 0 if the member has
    no partition of the topic. If no record shows the count, the count is None. A partition of a topic with an unknown
-   name can belong to any topic. So if the member has such a partition, each count of 0 becomes None. The expected count
-   is 0 or None for the same reasons.
+   name can belong to any topic. So a member with a partition of an unknown topic has the count None instead of 0. The
+   expected count is 0 or None for the same reasons.
 4. The lag of a member is the sum of the lags of its partitions. A member without partitions has the lag 0. If the lag
    of at least one partition is unknown, the lag of the member is None.
 """

@@ -1,4 +1,4 @@
-"""Texts that describe violations of rules. The monitor's pages show these texts for a group that breaks a rule."""
+"""Texts that describe violations of rules. The monitor's pages show the texts for a group that breaks a rule."""
 
 from __future__ import annotations
 

@@ -5,9 +5,8 @@ A topic can be created, deleted or extended after a sample and before a record. 
 1. A sample is sufficient if it began after the record was written. An earlier sample is sufficient only if the record
    assigns exactly the sampled partitions.
 2. A subscribed topic without a sufficient sample is *pending*. A pending topic needs a sample after the record.
-3. The partition count of a topic at the time of the record is *certain* if samples before and after the record show the
-   same count.
-4. If this count is not certain, a sample after the record can show that the topic *has changed*. First case: the record
+3. A partition count is *certain* at the time of a record if samples before and after the record show the same count.
+4. If the count is not certain, a sample after the record can show that the topic *has changed*. First case: the record
    assigns a partition that does not exist in the sample. Second case: only the partitions with the highest numbers have
    no owner. The second case includes a new topic, in which no partition has an owner.
 """
@@ -27,7 +26,7 @@ def unknown_topics(snapshot: GroupSnapshot, owners: Iterable[TopicPartition] | N
     """Return the sorted pending topics whose partition count is unknown.
 
     The count is unknown if the sample before the record does not contain the topic. The count is also unknown if the
-    record assigns a partition that does not exist in this sample.
+    record assigns a partition that the sample does not contain.
     """
     return tuple(
         topic
@@ -59,8 +58,8 @@ def changed_topics(snapshot: GroupSnapshot, owners: Iterable[TopicPartition]) ->
 def is_later(snapshot: GroupSnapshot, sampled: TopicMetadata) -> bool:
     """Return True if the sample is not older than the record.
 
-    For a polled group, the time of the assignment is unknown. The assignment is older than the poll, so every sample
-    counts as later.
+    For a polled group, the time of the assignment is unknown. For a polled group, every sample is later, because the
+    assignment is older than the poll.
     """
     if snapshot.position is None:
         return False
@@ -68,7 +67,7 @@ def is_later(snapshot: GroupSnapshot, sampled: TopicMetadata) -> bool:
 
 
 def is_certain(snapshot: GroupSnapshot, sampled: TopicMetadata) -> bool:
-    """Return True if the topic had this partition count when the record was written (rule 3)."""
+    """Return True if the topic had the given partition count when the record was written (rule 3)."""
     if snapshot.position is None or snapshot.is_polled:
         return False
     return sampled.known_since_ms < snapshot.position.timestamp_ms <= sampled.sampled_at_ms

@@ -1,8 +1,8 @@
 """Estimate the capacity of each member: how many records per second the member can consume.
 
-1. The capacity of a member is its consume rate at the latest sample at which it was *busy*. A member is busy if one of
-   its partitions is behind or late (`lateness.py`). All partitions of a busy member that receive records have lag. If a
-   member is not busy, its consume rate shows how much producers write, not how much the member can consume.
+1. The capacity of a member is its consume rate at the latest sample at which the member was *busy*. A member is busy if
+   one of its partitions is behind or late (`lateness.py`). All partitions of a busy member that receive records have
+   lag. If a member is not busy, its consume rate shows how much producers write, not how much the member can consume.
 2. The capacity is known only after the member was busy at MIN_SAMPLES samples. A partition becomes late only after
    MIN_SAMPLES samples, too (`lateness.py`). So when the group gets a cause of lag, the capacity is usually known.
 3. The capacity is unknown while the rate of the busy member falls. All rates are averages over five minutes. So after a
@@ -30,7 +30,7 @@ COMPARE_MS = LATE_MS
 
 
 class Capacity(NamedTuple):
-    """The capacity of a member that owns `partitions`: its consume rate at the latest sample at which it was busy.
+    """The capacity of a member: its consume rate at the latest sample at which the member was busy.
 
     `samples` is the number of samples at which the member was busy. `compared_records_per_second` is the rate at
     `compared_at_ms`, the time of the last comparison (rule 3).

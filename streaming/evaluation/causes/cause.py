@@ -51,8 +51,8 @@ class Cause:
     members on the host. `others_consumed_records_per_second` is the mean consume rate of the members that receive
     records and are not late. `fair_records_per_second` is the produce rate that the busiest member would have in the
     fairest assignment. `rebalances` is the number of rebalances in the last `window_seconds`. `lost_seconds` is the
-    time without commits around these rebalances. `since_ms` is the time of the first sample with this cause. `advice`
-    is a text for users (`what_if/advice.py`), or None if there is no advice.
+    time without commits around the rebalances. `since_ms` is the time of the first sample with this cause. `advice` is
+    a text for users (`what_if/advice.py`), or None if there is no advice.
     """
 
     kind: Kind
@@ -75,7 +75,10 @@ class Cause:
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """The fields that identify a cause. Rates and times are not included, because they change at each sample."""
+        """The fields that identify a cause.
+
+        The identity excludes rates and times, because rates and times change at each sample.
+        """
         number = "" if self.partition is None else str(self.partition)
         return self.kind, self.reason, self.topic, number, self.member, self.client_host
 

@@ -3,9 +3,10 @@
 1. The work of a member is the sum of the work of its partitions. The work of a host is the sum of the work of its
    members. The rates come from `evaluation.lag.rates` and are averages over five minutes.
 2. If the value of one partition is unknown, the sum is unknown. If the group has no committed offset of a partition,
-   the lag and the rates of the partition are unknown. Exception: they are 0 if the partition contains no records.
-3. A share is the value of one member or host, divided by the sum of all members. This sum does not include partitions
-   without an owner. If the sum is unknown or 0, all shares are unknown.
+   the lag and the rates of the partition are unknown. Exception: the lag and the rates of a partition without records
+   are 0.
+3. A share is the value of one member or host, divided by the sum of all members. The sum over all members does not
+   include partitions without an owner. If the sum is unknown or 0, all shares are unknown.
 4. If the assignment of one member is unknown, the work of the group is unknown. If the host of one member is unknown,
    the work of the hosts is unknown.
 5. The capacity of a member comes from `capacity.py`. Hosts have no capacity.

@@ -2,7 +2,7 @@
 
 The rule numbers continue after those of `reconciliation.py`.
 
-18. `long_commit_gap`: the group has members, and all these statements are true.
+18. `long_commit_gap`: the group has members, and all of the following statements are true.
     - The last commit is older than the group's limit `max_commit_gap_seconds`.
     - The group has not committed since its last rebalance, or listings show a rebalance in progress.
     - Records have waited for longer than the limit. The oldest waiting record was written at most `window_seconds`
@@ -13,7 +13,7 @@ The rule numbers continue after those of `reconciliation.py`.
 20. The condition stays active for at least `window_seconds`, so users can see a gap that has already ended.
 
 The tables `rebalances` and `commit_gaps`, and the histogram of commit gaps, contain each gap (`combine/gaps.py`). Some
-of these gaps are harmless. For example, the group of a quiet topic does not commit for an hour, because it receives no
+commit gaps are harmless. For example, the group of a quiet topic does not commit for an hour, because it receives no
 records. `__consumer_offsets` does not show whether records waited. So the monitor needs samples to find the harmful
 gaps.
 """
@@ -67,7 +67,7 @@ def _time_of_day(at_ms: int) -> str:
 
 
 def _members_since_ms(recent: Sequence[RebalanceSummary]) -> int:
-    """Return the time when the empty group last got a member, or 0 if the known rebalances do not show this time."""
+    """Return the time when the empty group last got a member, or 0 if unknown."""
     since_ms, had_members = 0, True
     for rebalance in recent:
         if rebalance.members and not had_members:

@@ -8,9 +8,9 @@ Rules:
    are unknown.
 2. A condition starts at "now" of the first evaluation at which the condition is active. A condition ends at "now" of
    the first evaluation at which the condition is not active any more. An unknown condition neither begins nor ends, and
-   outputs do not show it. When a group no longer exists, its conditions end.
-3. Conditions that were reported before a restart of the monitor continue (`restore`). The start times of these
-   conditions stay the same.
+   is not shown. When a group no longer exists, its conditions end.
+3. Conditions that were reported before a restart of the monitor continue (`restore`). The start times of conditions
+   stay the same after a restart.
 4. The text of a condition comes from the last sample at which the condition was active. The event for the end of the
    condition has the same text.
 """
@@ -132,10 +132,10 @@ class _RebalanceConditions:
 
 
 class ConditionTracker:
-    """The conditions of all groups. Only the sampler's thread uses this class.
+    """The conditions of all groups. Only the sampler's thread uses `ConditionTracker`.
 
-    `evaluate` finds the active conditions. `commit` stores these conditions for the next comparison. The caller writes
-    the changes, and calls `commit` only after a successful write.
+    `evaluate` finds the active conditions. `commit` stores the active conditions for the next comparison. The caller
+    writes the changes, and calls `commit` only after a successful write.
     """
 
     def __init__(self, limits: Limits, limits_of: LimitsOf = default_limits) -> None:

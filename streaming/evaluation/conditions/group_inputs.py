@@ -46,7 +46,7 @@ def group_inputs(record: GroupState) -> GroupInputs:
 def _static_owners(snapshot: GroupSnapshot, since_ms: int) -> OwnedPartitions | None:
     """Return the partitions of the static members, or None if no static member has partitions.
 
-    The members have had these partitions at least since `since_ms`, the time of the group's last record.
+    The static members have had their partitions at least since `since_ms`, the time of the group's last record.
     """
     of_member = {
         member.group_instance_id: member.assigned

@@ -10,11 +10,11 @@ continue after those of `commit_gaps.py`.
     client removes the names of deleted topics when it refreshes its metadata.
 22. A topic is missing (`ClusterSample.missing_topics`) if the brokers do not know the topic. The response of the
     brokers must also show that the monitor has the right DESCRIBE on the topic name. Brokers before Kafka 1.0 return
-    UNKNOWN_TOPIC_OR_PARTITION even without the right DESCRIBE. Brokers before Kafka 2.3 do not report rights, so with
-    these brokers, no topic counts as missing.
-23. The condition is unknown in two cases. First case: the brokers did not know the topic before, and the last sample
-    does not show whether the topic exists. Second case: the last record of a classic group cannot be decoded, so the
-    subscriptions are unknown.
+    UNKNOWN_TOPIC_OR_PARTITION even without the right DESCRIBE. Brokers before Kafka 2.3 do not report rights, so no
+    topic of such brokers counts as missing.
+23. The condition is unknown in two cases. First case: the topic was missing before, and the last sample does not show
+    whether the topic exists. Second case: the last record of a classic group cannot be decoded, so the subscriptions
+    are unknown.
 """
 
 from __future__ import annotations

@@ -2,17 +2,17 @@
 
 The coordinator gives each member a target assignment. The member first revokes the partitions that are not in its
 target. Then the member takes the partitions of its target that no other member owns. The current assignment of the
-member shows this progress. The rule numbers continue after those of `silence.py`:
+member shows how far the member is. The rule numbers continue after those of `silence.py`:
 
 15. A member *lags* its target until the member is Stable at the epoch of the target. When a sample first shows the lag,
     the start time is the time of the group's last record. The member may have lagged earlier, so the reported duration
     is a lower bound. When the member makes progress, the start time is set again. Progress is a new epoch, revoked
     partitions or new partitions.
 16. `stuck_reconciliation`: a member lags for longer than its rebalance timeout. A member must revoke its partitions
-    within this timeout. In the polling mode the timeout is unknown, because coordinators do not report it. In this
-    case, the limit is `stuck_after_seconds`. The coordinator fences a member that does not revoke its partitions in
-    time. So there are two possible reasons for a stuck member. The coordinator has not fenced the member, or the member
-    waits for a partition of a different member.
+    within its rebalance timeout. In the polling mode the rebalance timeout is unknown, so the limit is
+    `stuck_after_seconds`. The coordinator fences a member that does not revoke its partitions in time. So there are two
+    possible reasons for a stuck member. The coordinator has not fenced the member, or the member waits for a partition
+    of a different member.
 17. Some members are not evaluated: members without a current assignment, and members whose state is unknown. A static
     member that left for a restart (epoch -2) is also not evaluated before its session timeout. While the static member
     is away, the coordinator reserves its partitions. A member that waits for a reserved partition is also not

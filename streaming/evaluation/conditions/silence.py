@@ -1,9 +1,9 @@
 """Find groups that hang, and static members that hang.
 
-No record shows that a group or a member hangs. The monitor finds these problems in group listings and from missing
-commits. The coordinator writes no record during a rebalance. The rule numbers continue after those of `detectors.py`.
-"Now" is the time up to which the group's partition of `__consumer_offsets` was read. In the polling mode, "now" is the
-time of the request to the group's coordinator.
+No record shows that a group or a member hangs. The monitor finds hanging groups and members in group listings and from
+missing commits. The coordinator writes no record during a rebalance. The rule numbers continue after those of
+`detectors.py`. "Now" is the time up to which the group's partition of `__consumer_offsets` was read. In the polling
+mode, "now" is the time of the request to the group's coordinator.
 
 10. The records of a partition *wait* if three requirements are met. First: the oldest unread record was written more
     than `stuck_after_seconds` ago. Second: more than `allowed_lag` records are unread. Third: the end offset grew
@@ -15,14 +15,14 @@ time of the request to the group's coordinator.
     `stuck_after_seconds`. If the monitor cannot check one of the requirements, it is unknown whether the group is
     silent. If a complete listing does not contain the group, it is also unknown whether the group is silent. If a
     listing shows the state Empty, the group has no members.
-12. `stuck_rebalance`: listings have shown the group in a rebalance for longer than `stuck_after_seconds`. During this
-    time, the coordinator wrote no record of the group. For a silent group, this condition is also active if the last
-    listing shows a rebalance or does not show the state.
+12. `stuck_rebalance`: listings have shown the group in a rebalance for longer than `stuck_after_seconds`. The
+    coordinator wrote no record of the group during the rebalance. For a silent group, `stuck_rebalance` is also active
+    if the last listing shows a rebalance or no state.
 13. `silent_group`: the group is silent, and the last listing shows that the group is not in a rebalance. There are
-    three possible causes. The members process their records very slowly, or they hang, or they do not commit.
-14. `silent_static_member`: a static member has owned partitions for longer than `stuck_after_seconds`, and records wait
-    in these partitions. During this time, the member has not committed these partitions, but a different member of the
-    group has committed offsets. There are two possible causes: the member's group instance id was fenced, or the member
+    three possible causes. The members process records very slowly, hang, or do not commit.
+14. `silent_static_member`: a static member has owned its partitions for longer than `stuck_after_seconds`, and records
+    wait in them. During this time, the member has not committed these partitions, but a different member of the group
+    has committed offsets. There are two possible causes: the member's group instance id was fenced, or the member
     hangs. If the whole group is silent, the condition `silent_static_member` is not active.
 """
 
@@ -104,7 +104,7 @@ def silence_condition(
 class OwnedPartitions:
     """The partitions of a group's static members, by group instance id.
 
-    The members have had these partitions at least since `since_ms`.
+    The static members have had their partitions at least since `since_ms`.
     """
 
     of_member: Mapping[str, TopicPartitions]

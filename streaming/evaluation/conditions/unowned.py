@@ -8,8 +8,8 @@ Rules:
    Without a committed offset, all records of the partition wait: end offset minus log start offset. If the number for
    one partition is unknown, the sum for the group is unknown.
 3. `unowned_partitions`: a partition has had no owner for longer than `stuck_after_seconds`. Withheld partitions are
-   included, because the next cooperative round normally assigns them within this time. If a listing shows the group in
-   a rebalance, the condition is unknown.
+   included, because the next cooperative round normally assigns them within `stuck_after_seconds`. If a listing shows
+   the group in a rebalance, the condition is unknown.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def _lags(group_ids: Iterable[str], lag: pa.Table) -> Mapping[tuple[str, TopicPa
 def _waiting(
     group_id: str, one: Unowned, lags: Mapping[tuple[str, TopicPartition], int | None], sample: ClusterSample
 ) -> int | None:
-    """Return the number of records that wait in one partition, or None if this number is unknown (rule 2)."""
+    """Return the number of records that wait in one partition, or None if unknown (rule 2)."""
     at = (one.topic, one.partition)
     if (group_id, at) in lags:
         return lags[group_id, at]

@@ -65,10 +65,10 @@ class Imbalance(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """The distribution of one kind of work among one kind of participants. Amounts have the unit of `measure`.
 
     `busiest` is the participant with the most work. If several participants have the most work, `busiest` is the first
-    of them by name. `idle` is the number of participants without a partition. `idle_in_any_assignment` is the number of
-    participants that would be idle even in the fairest assignment. `idle` and `idle_in_any_assignment` are None for the
-    measures lag and throughput. `excess` is the work of the busiest participant above the busiest participant of the
-    fairest assignment. Ratios are None if there is no work (`total` is 0).
+    name of these participants. `idle` is the number of participants without a partition. `idle_in_any_assignment` is
+    the number of participants that would be idle even in the fairest assignment. `idle` and `idle_in_any_assignment`
+    are None for the measures lag and throughput. `excess` is the work of the busiest participant above the busiest
+    participant of the fairest assignment. Ratios are None if there is no work (`total` is 0).
     """
 
     measure: str
@@ -108,7 +108,7 @@ class Division:
     def amounts(self, weights: Weights) -> tuple[float | None, ...]:
         """Return the work of each partition in `partitions`.
 
-        If `weights` has no value for a partition, the work of this partition is None.
+        If `weights` does not contain a partition, the work of the partition is None.
         """
         return tuple(map(weights.get, self.partitions))
 

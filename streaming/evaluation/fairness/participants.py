@@ -66,7 +66,7 @@ class Participants:
 def divide(shared: SharedWork) -> tuple[tuple[TopicPartition, ...], tuple[Participants, ...]]:
     """Return the assigned partitions and the participants: members, hosts, and the subscribers of each topic.
 
-    This function ignores owners that are not members of the group.
+    `divide` ignores owners that are not members of the group.
     """
     if not shared.spec.members:
         return (), ()

@@ -8,7 +8,7 @@ Evidence (`evidence.py`):
    source, its name and its group. So evidence that ends and starts again while its incident is open counts as the same
    evidence.
 2. Some facts are not evidence. `rolling_restart` is a normal deployment. `subscription_mismatch` is harmless and can
-   last for months. If the cause of a group's lag is `unknown`, it is evidence only while the lag is above the limit
+   last for months. A cause of lag with the kind `unknown` is evidence only while the lag is above the limit
    `max_lag_seconds`. A single rebalance is not evidence, because rebalances are normal. A group with `ignore_alerts`
    has no evidence.
 3. If it is unknown whether evidence is active, the evidence neither starts nor ends. Evidence of a group is unknown if
@@ -27,37 +27,38 @@ Links between pieces of evidence (`links.py`). Rules 6 to 8 link only evidence o
 of evidence starts at most START_WINDOW_MS after the previous piece. So a group with an old problem does not join a new
 problem of its broker.
 
-5. Same group. If two facts about one group are active at the same time, they belong together. If a fact starts before
-   the incident of the group has ended (rule 10), it belongs to this incident.
+5. Same group. If two facts about one group are active at the same time, they belong together. A fact that starts before
+   the incident of the group has ended (rule 10) belongs to this incident.
 6. Same coordinator. The evidence must be a problem that a coordinator can cause (COORDINATOR_EVIDENCE). At least
-   MIN_COORDINATOR_GROUPS groups of this coordinator must have such evidence. These groups must be at least half of the
-   coordinator's groups with members. If all groups of the cluster have the same coordinator, the coordinator must also
-   be gone. Without this rule, different problems in a test cluster with a single broker would become one incident.
-   Exception: the evidence `no_coordinator` always links groups of the same coordinator.
-7. Same client host. At least two groups must have evidence that names the host. These groups must be at least half of
-   the groups with members on the host. Exceptions: evidence that names more than MAX_LINK_NAMES hosts does not link
-   groups. Loopback addresses never link groups. If all groups of the cluster have members on the host, the host does
-   not link groups.
+   MIN_COORDINATOR_GROUPS groups of the coordinator must have evidence that a coordinator can cause. The groups with
+   evidence must be at least half of the coordinator's groups with members. If all groups of the cluster have the same
+   coordinator, the coordinator must also be gone. Without this rule, different problems in a test cluster with a single
+   broker would become one incident. Exception: the evidence `no_coordinator` always links groups of the same
+   coordinator.
+7. Same client host. At least two groups must have evidence that names the host. The groups with evidence must be at
+   least half of the groups with members on the host. Exceptions: evidence that names more than MAX_LINK_NAMES hosts
+   does not link groups. Loopback addresses never link groups. If all groups of the cluster have members on the host,
+   the host does not link groups.
 8. Same topic. Evidence of several groups is linked if it has the same name and names the same topic. Exception:
    evidence that names more than MAX_LINK_NAMES topics does not count.
 
 Life of an incident (`tracker.py`):
 
 9. Evidence that belongs to no open incident opens a new incident. Evidence that is linked to evidence of an open
-   incident joins this incident. Evidence never leaves its incident. So all active evidence is in exactly one open
+   incident joins the open incident. Evidence never leaves its incident. So all active evidence is in exactly one open
    incident.
 10. An incident ends when all its evidence has been inactive for QUIET_MS. The end of an incident is the time at which
     its last active evidence ended.
-11. If evidence links several open incidents, they merge. The incident with the earliest start remains open, and gets
-    the evidence of the other incidents. If several incidents have the earliest start, the incident with the smallest id
-    remains open. Each other incident ends, and its `merged_into` contains the id of the open incident.
+11. If evidence links several open incidents, the incidents merge. The incident with the earliest start remains open,
+    and gets the evidence of the other incidents. If several incidents have the earliest start, the incident with the
+    smallest id remains open. Each other incident ends, and its `merged_into` contains the id of the open incident.
 12. The id of an incident is a hash of the cluster, its first evidence, and the start of this evidence. The first
     evidence is the evidence with the earliest start at the time when the incident opens. If several starts are equal,
     the group id decides, then the source, then the name. So the same facts give the same id. Id and start of an open
     incident never change, even if earlier evidence joins.
 13. An incident stores the ids of all its groups, but lists at most MAX_EVIDENCE facts: the earliest facts. An incident
-    with MAX_EVIDENCE facts is *full*. A new fact about a group of a full incident joins this incident (rule 5). But a
-    fact that the incident does not list links nothing. If a full incident has a link by coordinator or host, all its
+    with MAX_EVIDENCE facts is *full*. A new fact about a group of a full incident joins the full incident (rule 5). But
+    a fact that the incident does not list links nothing. If a full incident has a link by coordinator or host, all its
     groups count for rules 6 and 7.
 14. An incident stores at most MAX_LINKS links. Links by coordinator are stored first.
 15. After a restart, the monitor loads the open incidents from the table. So a restart does not change incidents.

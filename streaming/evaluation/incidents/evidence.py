@@ -94,7 +94,7 @@ UNKNOWN_COORDINATOR: Final = Coordinator()
 class GroupSurroundings:
     """Inputs that the report of a group does not contain: its coordinator, its last rebalances, and topics.
 
-    `topics_by_name` maps the name of a condition, or RECORDS_LOST, to the topics of this problem.
+    `topics_by_name` maps the name of a condition, or RECORDS_LOST, to the affected topics.
     """
 
     coordinator: Coordinator = UNKNOWN_COORDINATOR

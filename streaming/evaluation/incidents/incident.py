@@ -1,4 +1,4 @@
-"""The values of an incident. Its cause and its sentences are computed from these values."""
+"""The values of an incident. The cause and the sentences of an incident are computed from the values."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def incident_by_group(incidents: Iterable[Incident]) -> Mapping[str, Incident]:
 
 
 def make_incident_id(cluster: str, first: Evidence) -> str:
-    """Return the id of the incident that this evidence opens (rule 12).
+    """Return the id of the incident that the given evidence opens (rule 12).
 
     >>> first = Evidence("condition", "rebalance_storm", "orders", "rebalance storm", 1_795_300_000_000)
     >>> make_incident_id("prod", first)

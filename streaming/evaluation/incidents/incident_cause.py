@@ -4,7 +4,7 @@ The rules use all evidence that the incident lists, also evidence that has ended
 evidence ends. "All groups" are the groups with listed evidence.
 
 1. `coordinator_gone`: a coordinator links groups of the incident (`links.py`), and leads no partition of
-   `__consumer_offsets` any more. At least half of all groups have evidence that this coordinator can explain.
+   `__consumer_offsets` any more. At least half of all groups must have evidence that the coordinator can explain.
 2. `coordinator`: as rule 1, but the coordinator may still lead partitions of `__consumer_offsets`.
 3. `client_host`: a host links groups, and at least half of all groups have evidence that names the host.
 4. The cause is the first name in PRECEDENCE for which at least half of all groups have evidence. If no name has half of

@@ -69,7 +69,7 @@ def find_links(
 ) -> Iterator[LinkedEvidence]:
     """Yield sets of evidence that belongs together. A fact can be in several sets.
 
-    `full_incidents` maps each fact in the list of a full incident to this incident (rule 13).
+    `full_incidents` maps each listed fact of a full incident to its incident (rule 13).
     """
     for of_group in _by_keys(evidence, lambda one: (one.group_id,)).values():
         yield LinkedEvidence(None, of_group)
@@ -86,7 +86,10 @@ def find_links(
 
 
 def shared_hosts(evidence: Iterable[Evidence]) -> frozenset[str]:
-    """Return the hosts that occur in the evidence of more than one group. Only these hosts can link groups."""
+    """Return the hosts that occur in the evidence of more than one group.
+
+    Only hosts in the evidence of several groups can link groups.
+    """
     by_host = _by_keys(evidence, _linking_hosts)
     return frozenset(host for host, naming in by_host.items() if len(_group_ids(naming)) > 1)
 
@@ -151,7 +154,7 @@ def _runs(evidence: Iterable[Evidence]) -> Iterator[Sequence[Evidence]]:
 def _affected_groups(
     run: Iterable[Evidence], link: Link, full_incidents: Mapping[EvidenceKey, Incident]
 ) -> frozenset[str]:
-    """Return the groups of a run, and all groups of each full incident that has this link and a fact in the run."""
+    """Return the groups of a run, and all groups of each full incident with the link and a fact in the run."""
     found = {full_incidents[one.key].incident_id: full_incidents[one.key] for one in run if one.key in full_incidents}
     return _group_ids(run).union(*(incident.groups for incident in found.values() if link in incident.links))
 

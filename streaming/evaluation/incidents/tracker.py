@@ -23,7 +23,7 @@ from streaming.evaluation.incidents.links import Population, find_links
 class SampledEvidence:
     """All evidence at one sample.
 
-    If the sample does not show whether evidence is still active, `unknown` contains the key of this evidence.
+    `unknown` contains the keys of evidence that the sample shows neither as active nor as ended.
     """
 
     cluster: str

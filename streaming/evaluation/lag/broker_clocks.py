@@ -1,12 +1,12 @@
 """Measure how much each broker's clock differs from the monitor's clock.
 
-No Kafka response contains the broker's time. But a coordinator writes its own time into each record of
+No Kafka response contains the broker's time. But a coordinator writes the time of its clock into each record of
 `__consumer_offsets`. The leader of a `__consumer_offsets` partition is the coordinator of the partition's groups. The
 *clock offset* of a broker is the time of the broker's clock minus the time of the monitor's clock. Rules:
 
 1. A record that was received at the monitor's time t was written before t. So the clock offset is at least the record's
    time minus t.
-2. The monitor requests an end offset at its own time t. A record with this offset or a higher offset became visible
+2. The monitor requests an end offset at the time t of its clock. A record at or above the end offset became visible
    after t. Replication can delay a record by up to VISIBLE_AFTER_MS. So the record was written after t -
    VISIBLE_AFTER_MS. The clock offset is at most the record's time minus t plus VISIBLE_AFTER_MS. Rules 1 and 2 together
    give an interval for each record. The clock offset is in this interval. A record that was written before the first
@@ -21,12 +21,12 @@ No Kafka response contains the broker's time. But a coordinator writes its own t
    1970. So a record is ignored if its time differs from the monitor's time by more than MAX_OFFSET_MS. A record without
    a time (-1) is also ignored.
 5. The *correction* is the number that the monitor adds to its own time, to get the broker's time. The correction is 0
-   if the interval contains 0. Otherwise the correction is the lower end of the interval. So the monitor never
-   overestimates the broker's time or the duration of a silence. Also, the time of a sample is never after the time of a
-   newer record. Before the first clock offset of a broker is known, a single interval is enough for the correction. A
-   correction stays valid until an interval contradicts it, also for an idle broker. The maximum error is the width of
-   the interval. This width is the sum of three durations: the time between two commits on the broker, the duration of a
-   batch, and VISIBLE_AFTER_MS.
+   if the interval contains 0. If the interval does not contain 0, the correction is the lower end of the interval. So
+   the monitor never overestimates the broker's time or the duration of a silence. Also, the time of a sample is never
+   after the time of a newer record. Before the first clock offset of a broker is known, a single interval is enough for
+   the correction. A correction stays valid until an interval contradicts it, also for an idle broker. The maximum error
+   is the width of the interval. The width of the interval is the sum of three durations. The durations are the time
+   between two commits on the broker, the duration of a batch, and VISIBLE_AFTER_MS.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class ReceivedRecords:
 
 
 class BrokerClocks:
-    """The clock offsets of brokers, computed from samples and records. This class is not thread-safe."""
+    """The clock offsets of brokers, computed from samples and records. The class is not thread-safe."""
 
     def __init__(self, corrections_ms: Mapping[int, int] | None = None) -> None:
         self._ends: deque[OffsetsTopicEnds] = deque(maxlen=_SAMPLES)
@@ -144,7 +144,7 @@ class BrokerClocks:
 def cluster_correction_ms(corrections_ms: Iterable[int]) -> int:
     """Return the median correction of all brokers, or 0 if no correction is known.
 
-    The time of a sample uses this correction, because several brokers respond to a sample.
+    The times of samples use the median correction, because several brokers respond to a sample.
 
     >>> cluster_correction_ms([-60_000, 0, 0]), cluster_correction_ms([-60_000]), cluster_correction_ms([])
     (0, -60000, 0)

@@ -1,7 +1,7 @@
 """Compute the lag of each group from the lag of its partitions.
 
-Metrics, pages and the API show these values. The lag of a group is null if the lag of one of its partitions is unknown.
-All other values of a group ignore partitions with an unknown value.
+Metrics, pages and the API show the lag of groups. The lag of a group is null if the lag of one of its partitions is
+unknown. All other values of a group ignore partitions with an unknown value.
 
 Burrow shows each status worse than WARN as ERR. This monitor shows the name of the worst status.
 """

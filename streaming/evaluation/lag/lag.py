@@ -4,8 +4,8 @@ The monitor reads commits first and requests end offsets later. So the lag can b
 unknown lag is null, and `unknown_reason` is the first of these reasons that applies:
 
 1. `blocked`: an open transaction in the group's partition of `__consumer_offsets` hides later commits. The monitor
-   reads with read_committed, so it receives no record after the start of the transaction. The transaction also hides
-   the commits of all other groups in this partition.
+   reads with read_committed, so the monitor receives no record after the start of the transaction. The transaction also
+   hides the commits of all other groups in the same partition.
 2. `topic_deleted`: the broker does not know the topic.
 3. `partition_deleted`: the topic has fewer partitions, because it was deleted and created again.
 4. `no_end_offset`: the end offset was not sampled, for example because the partition has no leader.
@@ -13,11 +13,11 @@ unknown lag is null, and `unknown_reason` is the first of these reasons that app
    was deleted and created again. The topic lost records in an unclean election. A client committed an offset that never
    existed. In all three cases, kafka_exporter shows a negative lag (issue 437). A negative lag breaks autoscaling.
 6. `maybe_only_markers`: all unread offsets may be transaction markers or records of aborted transactions. The monitor
-   could not read these offsets, or it found only records of aborted transactions (`next_offsets.py`). This reason
-   applies only if few offsets are unread, or if the topic has transactions.
+   could not read the unread offsets, or found only records of aborted transactions (`next_offsets.py`). The reason
+   `maybe_only_markers` applies only if few offsets are unread, or if the topic has transactions.
 
-Lag is counted from `next_offset`. Usually this is the committed offset. If no record exists at the committed offset,
-`next_offset` is the offset of the first record after the committed offset.
+Lag is counted from `next_offset`. Usually `next_offset` is the committed offset. If no record exists at the committed
+offset, `next_offset` is the offset of the first record after the committed offset.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class ClusterSample:
     despite the right DESCRIBE.
 
     All times are the cluster's time: the monitor's time plus `clock_correction_ms` (`broker_clocks.py`). If
-    `is_clock_known` is True, the monitor computed this correction from records. If `is_clock_known` is False, the
+    `is_clock_known` is True, the monitor computed `clock_correction_ms` from records. If `is_clock_known` is False, the
     correction is 0, and the times can be wrong. `clock_offsets` contains the known clock offsets by broker.
     """
 
@@ -120,8 +120,8 @@ class ClusterSample:
     def deletion_time_ms(self) -> int:
         """The current time for the deletion of old values: the earlier of the cluster's time and the monitor's time.
 
-        If the clocks differ by days, it is unknown which clock is wrong. So a value is deleted only if it is old on
-        both clocks.
+        If the clocks differ by days, it is unknown which clock is wrong. So a value is deleted only if the value is old
+        on both clocks.
         """
         return min(self.sampled_at_ms, self.monitor_ms)
 

@@ -99,8 +99,8 @@ class LagEvaluation:
     def rows_of(self, group_id: str) -> Sequence[Mapping[str, Any]]:
         """Return the rows of one group's partitions, with `status` as a name.
 
-        Return no rows if the group id contains a lone surrogate, because Arrow cannot store it. Such an id can come
-        from a URL, but not from a record.
+        Return no rows if the group id contains a lone surrogate, because Arrow cannot store it. Such a group id can
+        come from a URL, but not from a record.
         """
         return self._rows("group_id", group_id)
 
@@ -143,7 +143,7 @@ def evaluate_lag(  # noqa: PLR0913, PLR0917 - the inputs of one evaluation
     """Evaluate all rows of the report. If `windows` is None, all statuses are unknown.
 
     `ends` and `starts` must contain the report's sample. `consumed` contains the consume rates of the rows
-    (`CommitPoints.rates`), or None if these rates are unknown.
+    (`CommitPoints.rates`), or None if unknown.
     """
     partitions = report.partitions
     seconds = lag_seconds(report, ends)

@@ -1,11 +1,11 @@
 """Compute the lag in seconds: the age of the record that a group reads next.
 
 g is the offset of the record that the group reads next (`next_offset`). The record was written when the end offset
-became greater than g. The monitor knows only samples of the end offset. So it interpolates the write time between two
-samples. The first rule that applies determines the result:
+became greater than g. The monitor knows only samples of the end offset. So the monitor interpolates the write time
+between two samples. The first rule that applies determines the result:
 
-1. `unknown`: the lag in records is unknown (`lag.py` shows the reason), or the newest stored end offset is from an
-   earlier sample.
+1. `unknown`: the lag in records is unknown (`lag.py` shows the reason). The lag is also unknown if the newest end
+   offset is from an earlier sample.
 2. `exact` with the lag 0: g is the end offset. The group has read everything.
 3. `at_least`: g is lower than the offset of the oldest point. So the record at g was written before the oldest point
    was sampled. The age of the oldest point is a lower bound of the lag. After the first sample, the lag is "at least
@@ -16,7 +16,7 @@ samples. The first rule that applies determines the result:
        t = t2 - (o2 - g) * (t2 - t1) / (o2 - o1)        lag = at - t
 
    If several samples have the offset o1, t1 is the time of the last of these samples. The record at g was written after
-   this sample.
+   the last sample with the offset o1.
 
 The end offset never decreases between two points. So the true write time is also in (t1, t2]. The error is at most
 `within_seconds` = t2 - t1. If the monitor stores 60 points and samples every 5 s, the error is at most 5 s for a lag
@@ -130,7 +130,7 @@ def _interpolate(  # noqa: PLR0913, PLR0917 - one argument per column
 
 
 def lowest_end_offset_since(ends: SampledOffsets, rows: Int64Array, since_ms: int) -> tuple[Int64Array, BoolArray]:
-    """Return two columns: the lowest end offset of each row since `since_ms`, and True if such an end offset exists.
+    """Return two columns: the lowest end offset of each row since `since_ms`, and True if there is such an end offset.
 
     End offsets never decrease, so the first end offset is the lowest.
     """

@@ -1,21 +1,23 @@
 """Find the record that a group reads next, if there is no record at its committed offset.
 
-Lag is a difference of two offsets. In three cases, this difference is too high. First: a consumer commits the offset
-after its last record. A transaction marker can have this offset. A marker ends a transaction, and it is not a record.
-Records of aborted transactions can follow the marker. Second: in a compacted topic, compaction may have removed the
-last records. Third: while a transaction is open, a read_committed consumer receives nothing at or after the last stable
-offset. In all three cases, the group may have read every record that it can read. Rules:
+Lag is a difference of two offsets. In three cases, the difference of offsets is too high. First: a consumer commits the
+offset after its last record. A transaction marker can have the offset after the last record. A marker ends a
+transaction, and it is not a record. Records of aborted transactions can follow the marker. Second: in a compacted
+topic, compaction may have removed the last records. Third: while a transaction is open, a read_committed consumer
+receives nothing at or after the last stable offset. In all three cases, the group may have read every record that it
+can read. Rules:
 
 1. The monitor fetches from a partition only if the fetch can change the lag. Two conditions must be true. First, at
    least one offset is unread. Second, the committed offset has not changed since an earlier sample, or the row is
-   suspect (`is_suspect` in `status.py`). At the first sample after a start, no earlier sample is known. For this
+   suspect (`is_suspect` in `status.py`). At the first sample after a start, no earlier sample is known. At the first
    sample, a committed offset counts as unchanged if the commit is older than DOUBTED_AFTER_MS.
 2. A fetch reads the log from the committed offset. If there is no record before the end, the group has read everything
    and its lag is 0. If there is a record, lag is counted from this record. The monitor stores the result of each fetch
    until the committed offset changes, also after a restart. The next fetch for the same commit starts where the
-   previous fetch ended. If retention has deleted this offset, the next fetch starts at the log start offset. A
-   read_committed consumer ignores records of aborted transactions. A read_uncommitted consumer reads these records. So
-   if a fetch finds only records of aborted transactions, lag and status are unknown, as in rule 4.
+   previous fetch ended. If retention has deleted the offset, the next fetch starts at the log start offset. A
+   read_committed consumer ignores records of aborted transactions. A read_uncommitted consumer also reads records of
+   aborted transactions. So if a fetch finds only records of aborted transactions, lag and status are unknown, as in
+   rule 4.
 3. A row is blocked (`is_blocked`) if there is no record between the committed offset and the start of an open
    transaction. The lag of a blocked row is still counted up to the high watermark. A blocked row never has the status
    STOP and never counts as silent. If the committed offset is greater than the last stable offset, the consumer uses
@@ -25,20 +27,20 @@ offset. In all three cases, the group may have read every record that it can rea
    unread offsets may belong to aborted transactions. A bad status of a doubtful row becomes unknown. If the committed
    offset does not change for DOUBTED_AFTER_MS, the lag becomes unknown, too. In all other cases, each unread offset
    counts as a record. So without transactions, a lag of more than FEW_OFFSETS is never unknown. A fetch is impossible
-   without READ permission on the topic, without a leader of the partition, or after the limit of rule 5.
+   without READ permission on the topic, or without a leader of the partition. The limit of rule 5 also prevents a
+   fetch.
 5. The monitor makes at most FETCHES_PER_SAMPLE fetches per sample. The fetches for topics with transactions come first.
    Among topics with transactions, and among all other topics, the smallest lag comes first. If a broker refuses READ on
    a topic, the monitor tries again after REFUSED_FOR_MS.
-6. A topic has transactions if the monitor has found a proof. There are two proofs. If the monitor has no READ
-   permission, the proof is an open transaction: a last stable offset that is lower than the end offset. If the monitor
-   has READ permission, the proof is a fetch that finds a marker or a record of a transaction. The proof stays valid
-   while groups have commits for the topic, also after a restart. If an end offset decreases, the topic was created
-   again or lost records. So the proof and the results of the topic are removed. Without READ and without the proof, the
-   monitor requests the last stable offsets of partitions with lag at each sample.
+6. A topic has transactions if the monitor has found a proof. There are two proofs. Without READ permission, the proof
+   is an open transaction: a last stable offset below the end offset. If the monitor has READ permission, the proof is a
+   fetch that finds a marker or a record of a transaction. The proof stays valid while groups have commits for the
+   topic, also after a restart. If an end offset decreases, the topic was created again or lost records. So the proof
+   and the results of the topic are removed. Without READ and without the proof, the monitor requests the last stable
+   offsets of partitions with lag at each sample.
 
-Limit of rule 6: without READ permission, the monitor detects only transactions that are open during a sample. If no
-transaction is detected, and more than FEW_OFFSETS offsets are unread, the offsets of aborted transactions count as
-records.
+Limit of rule 6: without READ permission, the monitor detects only transactions that are open during a sample. An
+undetected aborted transaction counts as records if more than FEW_OFFSETS offsets are unread.
 """
 
 from __future__ import annotations
@@ -137,7 +139,8 @@ class RowsBehind:
     `at` contains the indices of the rows in the lag report. `ends` contains the offsets up to which consumers can read.
     If an open transaction begins at such an offset, `is_open` is True.
 
-    After an outage, these rows can be all 100,000 partitions of all groups. So no code loops over the rows.
+    After an outage, rows with unread offsets can be all 100,000 partitions of all groups. So no code loops over the
+    rows.
     """
 
     at: Int64Array
@@ -161,9 +164,9 @@ def rows_with_lag(report: LagReport, unmoved_ms: Int64Array, is_suspect: BoolArr
 
 
 def rows_without_proof(report: LagReport, topics: Iterable[str]) -> Int64Array:
-    """Return the indices of the rows that belong to these topics and have a lag above 0.
+    """Return the indices of the rows with a lag above 0 whose topic is in `topics`.
 
-    The last stable offsets of these rows can prove that the topics have transactions (rule 6).
+    The last stable offsets of the rows can prove that the topics have transactions (rule 6).
     """
     is_of_topic = pc.is_in(report.partitions["topic"], value_set=pa.array(sorted(topics), pa.string()))
     return np.flatnonzero(is_of_topic.to_numpy() & (report.partitions["lag"].fill_null(0).to_numpy() > 0))
@@ -200,8 +203,7 @@ def rows_behind(
 class StoredTails(msgspec.Struct, frozen=True):
     """The results of fetches and the topics with transactions, stored for the next start.
 
-    Each result consists of a commit (topic, partition and committed offset) and the first three fields of the `Tail`
-    after this commit.
+    Each result consists of a commit, and the first three fields of the `Tail` after the commit.
     """
 
     results: list[tuple[Commit, tuple[int, bool, int]]] = []
@@ -211,8 +213,8 @@ class StoredTails(msgspec.Struct, frozen=True):
 class NextOffsets:
     """Stores the results of all fetches.
 
-    For each sample, call `topics_without_proof`, `add_stable_offsets`, `due_fetches`, `add_results` and `apply`, in
-    this order.
+    For each sample, call `topics_without_proof`, `add_stable_offsets`, `due_fetches`, `add_results` and `apply` in
+    order.
     """
 
     def __init__(self, stored: StoredTails | None = None) -> None:
@@ -258,7 +260,7 @@ class NextOffsets:
     def due_fetches(self, report: LagReport, rows: RowsBehind, now_ms: int) -> list[TailFetch]:
         """Return the necessary fetches (rules 1 and 2) in the order of rule 5. `rows` is the result of `rows_behind`.
 
-        This function also removes the stored results of commits that are no longer in the report.
+        `due_fetches` also removes the stored results of commits that are no longer in the report.
         """
         self._remove_outdated(report)
         _, is_record, read_to = self._known.of_rows(rows.commits)
@@ -345,8 +347,9 @@ def _commit_of(fetch: TailFetch) -> Commit:
 def _join(known: Tail, fetch: TailFetch, result: Tail) -> Tail:
     """Return the combined result of earlier fetches and a new fetch.
 
-    The next offset does not change if an earlier fetch found aborted records, or if retention deleted offsets between
-    the two fetches. The reason is that the monitor does not know whether the deleted offsets had records.
+    The next offset stays unchanged if an earlier fetch found aborted records. It also stays unchanged if retention
+    deleted offsets between the two fetches. The reason is that the monitor does not know whether the deleted offsets
+    had records.
     """
     is_continued = known.next_offset == known.read_to == fetch.from_offset
     next_offset = result.next_offset if is_continued else known.next_offset

@@ -3,22 +3,23 @@
 Both rates are averages over a window of WINDOW_MS (five minutes). An unknown rate is null, never 0. Rules for the
 consume rate of a group partition:
 
-1. A point is (committed offset, time of the commit). The time is the coordinator's timestamp, so it does not matter
-   when the monitor reads the commit. If the timestamp is later than the sample, the point has the time of the sample.
+1. A point is (committed offset, time of the commit). The time of a point is the coordinator's timestamp, so the time of
+   reading the commit does not matter. If the timestamp is later than the sample, the point has the time of the sample.
 2. A new commit becomes a point at the next sample. Each slot of SLOT_MS has one point: the slot's last commit. POINTS
    slots cover the window.
 3. The points of a partition are removed if the committed offset or the timestamp decreases. The points are also removed
    if the offset changes at the same timestamp. Possible reasons are a rewind, a new topic, or a coordinator with a slow
    clock. The points are also removed if the previous sample did not contain the partition. The monitor stores points
-   only in memory, so a restart removes them.
+   only in memory, so a restart removes all points.
 4. The monitor assumes that the committed offset rises evenly between two commits. So a commit every 60 s has the same
    rate as a commit every second. After a pause of more than WINDOW_MS, the rise is divided over the last WINDOW_MS
    before the commit. If the previous read of the group's commits was more than WINDOW_MS ago, the rise is divided over
    the time since this read.
 5. Usually, the window ends at the last commit. A time without commits is normal up to the longest interval between two
-   commits. The time after this interval is part of the window, as time without progress. Intervals of WINDOW_MS or more
-   are pauses and do not count as intervals. So after the last commit, the rate falls to 0 within two windows. The time
-   since the last commit is counted only as far as the monitor has read the group's partition of `__consumer_offsets`.
+   commits. The time after the longest interval is part of the window, as time without progress. Intervals of WINDOW_MS
+   or more are pauses and do not count as intervals. So after the last commit, the rate falls to 0 within two windows.
+   The time since the last commit is counted only as far as the monitor has read the group's partition of
+   `__consumer_offsets`.
 6. The rate is unknown if the points cover less than MIN_SPAN_MS. Exception: if the last commit is older than the
    window, the rate is 0.
 
@@ -33,9 +34,8 @@ Rules for rows and groups:
 8. If an open transaction blocks the group, or if the topic or the partition does not exist, both rates are unknown.
 9. The rate of a group is the sum of its partitions. Deleted partitions do not count. If the rate of any other partition
    is unknown, the sum is unknown.
-10. Time to catch up = lag / (consume rate - produce rate). This time is unknown if there is no lag, or if the
-    difference of the rates is at most MIN_GAIN times the larger rate. Such a small difference may be an error of the
-    two rates.
+10. Time to catch up = lag / (consume rate - produce rate). The time to catch up is unknown if there is no lag, or if
+    the rates differ by at most MIN_GAIN times the larger rate. A smaller difference may be an error of the two rates.
 """
 
 from __future__ import annotations
@@ -130,9 +130,10 @@ class CommitPoints:
         return np.where(is_known & (newest_ms != _NONE) & (read_up_to_ms >= 0), rates, np.nan)
 
     def _append(self, rows: Int64Array, offsets: Int64Array, times_ms: Int64Array) -> None:
-        """Append one point per row. If the last point is in the same slot, it is replaced (rule 2).
+        """Append one point per row.
 
-        The first point of a row is never replaced, so that the points cover as much time as possible.
+        If the last point is in the same slot, the new point replaces the last point (rule 2). The first point of a row
+        is never replaced, so that the points cover as much time as possible.
         """
         shares_slot = self._times_ms[rows, -1] // SLOT_MS == times_ms // SLOT_MS
         moved = rows[~(shares_slot & (self._times_ms[rows, -2] != _NONE))]
@@ -217,8 +218,7 @@ def known_produce_rates(ends: SampledOffsets, sampled_at_ms: int) -> Mapping[Top
 def rates(report: LagReport, ends: SampledOffsets, consumed: Float64Array | None) -> pa.Table:
     """Return both rates of each row of the report (RATES_SCHEMA, rule 8).
 
-    `ends` must contain the sample of the report. `consumed` are the consume rates of the rows, or None if they are
-    unknown.
+    `ends` must contain the sample of the report. `consumed` are the consume rates of the rows, or None if unknown.
     """
     partitions = report.partitions
     rows = ends.rows(partitions["topic"].combine_chunks(), partitions["partition"].to_numpy())

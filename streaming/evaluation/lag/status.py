@@ -6,14 +6,14 @@ The first rule that applies determines the status. The output contains the numbe
 1. CL <= A: OK. The group has read everything, so no other rule is needed.
 2. STOP, if two conditions are true. First, the time since the last commit is longer than the time from W's first commit
    to W's last commit. Second, all end offsets of the last RECENT_END_OFFSETS_MS are greater than the last committed
-   offset. If the group has reached one of these end offsets, it had read everything a short time ago. So the unread
-   records are new, and the status is not STOP. A client that has read everything does not have to commit (Burrow issue
-   303). Rule 2 comes before rule 4, because rule 4 reports OK even if a lag of 0 in W is a week old (Burrow issue 290).
+   offset. If the group has reached a recent end offset, it had read everything a short time ago. So the unread records
+   are new, and the status is not STOP. A client that has read everything does not have to commit (Burrow issue 303).
+   Rule 2 comes before rule 4, because rule 4 reports OK even if a lag of 0 in W is a week old (Burrow issue 290).
 3. REWIND: a committed offset is lower than the previous committed offset, and no later commit reaches the previous
    offset again. Only the first decrease in W is checked. During rebalances, committed offsets often decrease for a
-   short time and then increase again. Such a decrease is not REWIND. After a reset to the earliest offset, W still
-   contains lags of 0 for some time. Rule 4 would report OK after such a reset, so rule 3 comes before rule 4 (Burrow
-   issue 716).
+   short time and then increase again. A short decrease of committed offsets is not REWIND. After a reset to the
+   earliest offset, W still contains lags of 0 for some time. Rule 4 would report OK after such a reset, so rule 3 comes
+   before rule 4 (Burrow issue 716).
 4. At least one lag in W is at most A: OK. The group had read everything at least once within W.
 5. STALL: W has two or more commits, and all have the same offset. The client is alive but makes no progress.
 6. WARN: W has two or more lags, and each lag is equal to or greater than the previous lag. The group is slower than the
@@ -22,12 +22,12 @@ The first rule that applies determines the status. The output contains the numbe
 8. Unknown: an open transaction begins at the next offset. Until the transaction ends, a read_committed consumer
    receives no record from this offset on. No record shows whether the consumer uses read_committed. Only rule 1
    comes before rule 8.
-9. Unknown: all unread offsets may be transaction markers or records of aborted transactions (`next_offsets.py`). For
-   such a row, rule 9 replaces rules 2, 5 and 6.
+9. Unknown: all unread offsets may be transaction markers or records of aborted transactions (`next_offsets.py`). For a
+   row with rule 9, rules 2, 5 and 6 are not used.
 
-Intended differences from Burrow: If W has a single commit, Burrow immediately shows STOP. This monitor shows STOP only
-after more than LONE_COMMIT_SILENCE_MS without a commit. STALL requires at least two commits. WARN requires at least
-two lags. The time since the last commit is counted only as far as the monitor has read the group's partition of
+Intended differences from Burrow: If W has a single commit, Burrow immediately shows STOP. Instead, the monitor shows
+STOP only after more than LONE_COMMIT_SILENCE_MS without a commit. STALL requires at least two commits. WARN requires at
+least two lags. The time since the last commit is counted only as far as the monitor has read the group's partition of
 `__consumer_offsets`. So a group does not get the status STOP if only the monitor is late. The status is null if there
 are no commits, or if the lag or the read time is unknown.
 
@@ -102,11 +102,11 @@ def statuses(  # noqa: PLR0913, PLR0917 - the inputs of one evaluation
     allowed_lag: int = 0,
     tails: Tails | None = None,
 ) -> pa.Table:
-    """Evaluate all windows at once. Returns one row per window (STATUS_SCHEMA). An unknown value is null.
+    """Evaluate all windows together. Returns one row per window (STATUS_SCHEMA). An unknown value is null.
 
     `lag` is CL, from end offsets that were requested after the commits were read. `read_up_to_ms` is the time up to
     which the group's partition of `__consumer_offsets` was read. `lowest_recent_end_offset` is the lowest end offset of
-    the last RECENT_END_OFFSETS_MS. If this value is unknown, the second condition of rule 2 is ignored.
+    the last RECENT_END_OFFSETS_MS. If `lowest_recent_end_offset` is unknown, the second condition of rule 2 is ignored.
 
     >>> one = np.array([[100, 200, 300]])
     >>> every = np.ones((1, 3), dtype=np.bool_)

@@ -51,7 +51,7 @@ class TopicLoad:
 
 
 def topic_loads(ends: SampledOffsets, sample: ClusterSample) -> Mapping[str, TopicLoad]:
-    """Return the load of each topic. Topics with an unknown load are absent. `ends` must contain this sample.
+    """Return the load of each topic. Topics with an unknown load are absent. `ends` must contain the last sample.
 
     >>> from streaming.events import TopicMetadata
     >>> ends = SampledOffsets(limit=60)

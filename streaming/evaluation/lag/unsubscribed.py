@@ -1,8 +1,8 @@
 """Find partitions that a group no longer reads.
 
-By default, Kafka stores the commits of such a partition for a week. During this week, the lag would grow. So the
-monitor excludes the partition from the lag of the group, if the group is Stable. The first rule that applies determines
-whether a partition is included or excluded:
+By default, Kafka stores the commits of an unread partition for a week. The lag of an unread partition would grow during
+this week. So the monitor excludes the partition from the lag of the group, if the group is Stable. The first rule that
+applies determines whether a partition is included or excluded:
 
 1. The members of the group are unknown: the partition is included. Either the group uses `assign`, or the monitor does
    not read the records of this group type.
@@ -13,8 +13,8 @@ whether a partition is included or excluded:
 4. A member subscribes to the topic, or a partition of the topic is assigned to a member: the partition is included.
 5. No member reads the topic: the partition is excluded.
 
-Burrow never stops reporting such topics (issues 14, 504, 854). In klag, users exclude such topics by configuration
-(issue 92).
+Burrow never stops reporting topics that a group no longer reads (issues 14, 504, 854). In klag, users exclude topics
+that a group no longer reads by configuration (issue 92).
 """
 
 from __future__ import annotations
@@ -42,8 +42,7 @@ def read_topics(snapshot: GroupSnapshot) -> ReadTopics:
     """Return the topics that a group of consumers reads.
 
     The topics come from subscriptions, assignments, targets and pending revocations. If at least one topic is unknown,
-    `topics` is None. For example, a subscription or an assignment is unreadable, a regular expression is not resolved,
-    or only the id of a topic is known.
+    `topics` is None. For example, a subscription is unreadable, or only the id of a topic is known.
     """
     group = members(snapshot)
     if snapshot.protocol_type != CONSUMER_PROTOCOL_TYPE or _hides_topics(snapshot):

@@ -17,7 +17,7 @@ class RecordedClaims(msgspec.Struct, frozen=True):
 
     `claimed_twice` contains the partitions that two members claim to own. The two claims have the same generation, or
     both have no generation. `eager_claimers` is the number of members that claim partitions under an eager strategy.
-    With such a strategy, members must revoke all partitions before they join. If the strategy is not eager,
+    With an eager strategy, members must revoke all partitions before they join. If the strategy is not eager,
     `eager_claimers` is 0. `subscriptions` is the number of different subscriptions among the members.
     """
 

@@ -8,33 +8,32 @@ monitor would also report silence before it has read the last records. Rules:
 1. The *window* is the last `window_seconds` before now. A generation without a record is in the window if the group's
    previous record and next record are in the window. A deleted group has no conditions.
 2. `rolling_restart`: the members are replaced one by one. All of the following must be true. At least two members left
-   the group, or rejoined it with their group instance id. These members were in the group before the window began. Each
-   of these members left or rejoined only once. The number of members that joined is about the same: the difference is
-   at most one, or at most a quarter of the group. All new members are still in the group. In at least two thirds of the
-   rebalances, a member joined, left or rejoined. The next cooperative rounds of these rebalances count, too. The other
-   rebalances can have other causes, because clients sometimes rejoin for a reason that no record shows. If the strategy
-   changed within the window, each member may be replaced twice. An upgrade from eager to cooperative (KIP-429) needs
-   two rolling restarts.
-3. `rebalance_storm`: the window has at least `storm_rebalances` rebalances and no rolling restart. If a cooperative
-   round only assigns the partitions that the previous round withheld, it is not counted. The *start* of a group counts
-   as one rebalance. The start begins when the group is created or becomes empty. The start consists of rebalances in
-   which members only join. The start ends after `stuck_after_seconds`, or when a member leaves. The rebalances of a
-   start are counted as one, because starting pods interrupt only their own work. Several starts of the same group can
-   still be a storm. After the start, each joining member interrupts all others, so each rebalance counts. In rule 2,
-   members that joined during the start were in the group before the window began. So the monitor can recognise a
-   rolling restart a few minutes after the start. The *end* of a group also counts as one rebalance. The end begins at
-   most `stuck_after_seconds` before the group becomes empty. The end consists of rebalances in which members only
-   leave. If a group has had no members for longer than `stuck_after_seconds`, the condition is not active. A storm can
-   have a cause that is also a condition (rules 4 to 6). In this case, both conditions are shown, because the cause may
-   explain only a part of the storm.
+   the group, or rejoined it with their group instance id. The replaced members were in the group before the window
+   began. Each replaced member left or rejoined only once. The numbers of replaced and of joined members differ by at
+   most one, or by at most a quarter of the group. All new members are still in the group. In at least two thirds of the
+   rebalances, a member joined, left or rejoined. The next cooperative rounds of rebalances with a joined, left or
+   rejoined member count, too. The other rebalances can have other causes, because clients sometimes rejoin for a reason
+   that no record shows. If the strategy changed within the window, each member may be replaced twice. An upgrade from
+   eager to cooperative (KIP-429) needs two rolling restarts.
+3. `rebalance_storm`: the window has at least `storm_rebalances` rebalances and no rolling restart. A cooperative round
+   that only assigns previously withheld partitions is not counted. The *start* of a group counts as one rebalance. The
+   start begins when the group is created or becomes empty. The start consists of rebalances in which members only join.
+   The start ends after `stuck_after_seconds`, or when a member leaves. The rebalances of a start are counted as one,
+   because starting pods interrupt only their own work. Several starts of the same group can still be a storm. After the
+   start, each joining member interrupts all others, so each rebalance counts. In rule 2, members that joined during the
+   start were in the group before the window began. So the monitor can recognise a rolling restart a few minutes after
+   the start. The *end* of a group also counts as one rebalance. The end begins at most `stuck_after_seconds` before the
+   group becomes empty. The end consists of rebalances in which members only leave. If a group has had no members for
+   longer than `stuck_after_seconds`, the condition is not active. A storm can have a cause that is also a condition
+   (rules 4 to 6). The condition and its cause are both shown, because the cause may explain only a part of the storm.
 4. `flapping_member`: within the window, a member left at least `flap_threshold` times after it had joined. A rejoin
    counts as a leave. A member is identified by its group instance id. Any other member is identified by client id and
    host, because a restarted process has a new member id. Several members can have the same client id and host. If a
    deployment replaces these members, the condition is not active. A leave counts only if the member joined within the
    window.
 5. `endless_cooperative_rejoin`: the last COOPERATIVE_ROUNDS generations are within the window, and their strategy is
-   not eager. In these generations, no member joined or left, and no subscription changed. The condition exists only for
-   classic groups, because members of other groups do not rejoin.
+   not eager. In the last COOPERATIVE_ROUNDS generations, no member joined or left, and no subscription changed. The
+   condition exists only for classic groups, because members of other groups do not rejoin.
 6. `eager_and_cooperative_mixed`: in the last generation, a member claims partitions, but the strategy is eager. The
    condition is also active if the strategy changed more than once within the window. An upgrade to KIP-848 ends the
    condition, because only classic groups have eager and cooperative strategies.
@@ -93,7 +92,7 @@ class Limits:
     """The thresholds of the conditions.
 
     `flap_threshold` belongs to rule 4. A lag of up to `allowed_lag` records counts as 0. No consumer receives the
-    transaction markers at the end of a partition, so such a lag can remain.
+    transaction markers at the end of a partition, so a small lag can remain.
     """
 
     window_seconds: float = 600
@@ -131,7 +130,7 @@ def conditions(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: L
 def same_until_ms(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: Limits) -> float:
     """Return the first time at which the result of `conditions` can change without a new rebalance.
 
-    At this time, a rebalance leaves the window or becomes older than `stuck_after_seconds`.
+    At the returned time, a rebalance leaves the window or becomes older than `stuck_after_seconds`.
     """
     spans_ms = (1000 * limits.window_seconds, 1000 * limits.stuck_after_seconds)
     changes_ms = (rebalance.timestamp_ms + span_ms for rebalance in recent for span_ms in spans_ms)
@@ -169,8 +168,8 @@ def counted_rebalances(recent: Sequence[RebalanceSummary], read_up_to_ms: int, l
 def _starts(recent: Sequence[RebalanceSummary], limits: Limits) -> list[int | None]:
     """Return for each rebalance the number of the group start that it belongs to (rule 3), or None.
 
-    The function evaluates all stored rebalances, including those before the window. So a start does not change when a
-    part of it leaves the window.
+    The function evaluates all stored rebalances, including those before the window. So a start does not change when its
+    first rebalances leave the window.
     """
     starts: list[int | None] = []
     number, until_ms = 0, float("-inf")
@@ -237,7 +236,7 @@ def is_rolling_restart(window: Sequence[RebalanceSummary]) -> bool:
 def _times_replaced(window: Iterable[RebalanceSummary]) -> int:
     """Return the number of rounds in which members were replaced.
 
-    If a member has already joined, left or rejoined in the present round, its next leave or rejoin begins a new round.
+    If a member has changed in the present round, its next leave or rejoin begins a new round.
     """
     times, new = 1, set[str]()
     for rebalance in window:

@@ -37,7 +37,7 @@ class MemberChange(msgspec.Struct, frozen=True):
 def member_changes(
     members_before: Iterable[GroupMember], members_after: Iterable[GroupMember]
 ) -> tuple[MemberChange, ...]:
-    """Return the members that joined, left, or have different partitions than before. They are sorted by `key`."""
+    """Return the members that joined, left, or have different partitions than before. The result is sorted."""
     before = {member_key(member): member for member in members_before}
     after = {member_key(member): member for member in members_after}
     changes = (_change(before.get(key), after.get(key)) for key in sorted(before.keys() | after.keys()))

@@ -5,9 +5,9 @@ assigned partitions show which partitions a topic has. A topic has a *gap* if on
 partition with a higher number is assigned. If a topic has a gap, `fewest_moves` is unknown.
 
 No record shows that a topic was deleted, or created again with fewer partitions. So if a classic group no longer
-assigns a partition, the partition may no longer exist. Such a partition counts as a partition without an owner, and
-`fewest_moves` is unknown. In a KIP-848 group, the coordinator knows which topics exist. So if no target contains a
-topic, its partitions are ignored.
+assigns a partition, the partition may no longer exist. A partition that may no longer exist counts as a partition
+without an owner, and `fewest_moves` is unknown. In a KIP-848 group, the coordinator knows which topics exist. So if no
+target contains a topic, its partitions are ignored.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class PartitionMovement(msgspec.Struct, frozen=True):
     `moved_partitions` is the number of moved partitions. If the next cooperative round counts the moves,
     `moved_partitions` is None. `fewest_moves` is the smallest possible number of moves, or None if `moved_partitions`
     is None. If a partition has no owner or several owners, `fewest_moves` is also None. `is_exact` is False if
-    `fewest_moves` is only a lower bound. `withheld` contains the partitions that a member must revoke in this round
-    (KIP-429, first round). No member gets these partitions in this round. `unowned` contains the partitions of
-    subscribed topics without an owner after the rebalance. Only known partitions are included: a member owned or claims
-    the partition, or the partition was unowned before the rebalance. Some of these partitions may no longer exist.
-    `unowned_before_partitions` is the number of partitions in `unowned` that already had no owner after the previous
-    rebalance. None means unknown.
+    `fewest_moves` is only a lower bound. `withheld` contains the partitions that a member must revoke in the present
+    round (KIP-429, first round). No member gets withheld partitions in the present round. `unowned` contains the
+    partitions of subscribed topics without an owner after the rebalance. Only known partitions are included: a member
+    owned or claims the partition, or the partition was unowned before the rebalance. Some partitions without an owner
+    may no longer exist. `unowned_before_partitions` is the number of partitions in `unowned` that already had no owner
+    after the previous rebalance. None means unknown.
     """
 
     moved_partitions: int | None = None

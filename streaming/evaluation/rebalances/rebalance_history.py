@@ -3,7 +3,7 @@
 The totals count all rebalances since the first record of the group. The totals are part of the group's state. So if a
 batch is repeated, no rebalance is counted twice. With a new checkpoint, the monitor reads the log again from the start.
 But the table already contains rows up to the offset `reported_up_to` of the partition `reported_in_partition`.
-Rebalances with such a row are not counted again: the totals start from the last row.
+Rebalances with a row are not counted again: the totals start from the last row.
 """
 
 from __future__ import annotations
@@ -120,7 +120,10 @@ def _rename_topics(baseline: RebalanceBaseline | None, snapshot: GroupSnapshot) 
 
 
 def _shorten(baseline: RebalanceBaseline | None, present: GroupSnapshot) -> RebalanceBaseline | None:
-    """Return the baseline for storage. If the snapshot of a classic group equals the present state, it is omitted."""
+    """Return the baseline for storage.
+
+    If the snapshot of a classic group equals the present state, the snapshot is omitted.
+    """
     known = baseline.snapshot if baseline else None
     if baseline is None or known is None:
         return baseline

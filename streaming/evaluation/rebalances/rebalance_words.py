@@ -60,7 +60,7 @@ def without_upgrade_tombstones(rows: Sequence[Row]) -> Sequence[Row]:
 def with_commit_gaps(rows: Sequence[Row], of_gaps: Sequence[Row]) -> Sequence[Row]:
     """Add the matching row of `commit_gaps` to each row of `rebalances`, as the field `commit_gap`.
 
-    The field is None if `commit_gaps` has no such row yet.
+    The field is None if `commit_gaps` has no matching row yet.
 
     >>> rebalance = {"cluster": "prod", "offsets_topic_partition": 3, "offsets_topic_offset": 17}
     >>> with_commit_gaps([rebalance], [{**rebalance, "commit_gap_ms": 12_000}])[0]["commit_gap"]["commit_gap_ms"]

@@ -10,8 +10,8 @@ Rules:
    is compared. A group was created again if it has a lower generation, a different group type, or different members at
    the same generation. A group was also created again if its records are in a different partition of
    `__consumer_offsets`. A record after the end of the group also shows that the group was created again. `upgraded` or
-   `downgraded`: the group changed to a different protocol, or back to the classic protocol. In this case, a tombstone
-   is not the end of the group (`advance`, rule 6).
+   `downgraded`: the group changed to a different protocol, or back to the classic protocol. For an upgrade or a
+   downgrade, a tombstone is not the end of the group (`advance`, rule 6).
 3. `became_empty`: the group has no members any more. `static_rejoin`: a static member has a new member id, but the
    members and the generation are the same. A static rejoin is not a rebalance. `deleted`: the group no longer exists.
    `rebalance`: all other changes.
@@ -21,29 +21,30 @@ Rules:
    fenced. The records do not show which of the three happened. `cooperative_followup`: members rejoin to get the
    partitions that the previous round withheld from a different member. Partitions that return to their earlier owners
    do not prove this cause: the topic may have been created again. `unexplained`: the records show no other cause. If
-   there are several causes, the *primary* cause is the first in this list. A change of the whole group comes before a
-   change of one member. `member_gone` comes before `member_joined`, because a new member often replaces a lost member.
+   there are several causes, the *primary* cause is the first cause in this list. A change of the whole group comes
+   before a change of one member. `member_gone` comes before `member_joined`, because a new member often replaces a lost
+   member.
 6. `metadata_changed`: a topic that members subscribe to before and after the rebalance has more known partitions. Known
    partitions are partitions that a member has or claims. Before the rebalance, partitions without an owner are also
    known. So a partition that gets an owner again does not increase the number of known partitions. Both before and
    after the rebalance, the known partitions must have no gap. Fewer known partitions do not prove the cause, because
    the leader may have left partitions without an owner. Samples cannot prove the cause, because the monitor may read
-   records that are older than its first sample. After the record of an upgrade or downgrade, this cause cannot be
-   proven. Such a record does not contain the partitions of members that left. In a share group, this cause cannot be
-   proven, because partitions of a topic are added to the group one by one.
-7. A partition has moved if it has a present owner and this owner is different from its previous owner. If a partition
-   had no previous owner, it has not moved. If a cooperative round withholds partitions, its moves are not counted. The
-   next round is compared with the owners before the first round, so each move is counted once. `assignors.fairness`
-   computes `fewest_moves`. `fewest_moves` is None if a partition has no owner or several owners. For Kafka Streams,
+   records that are older than its first sample. After the record of an upgrade or downgrade, `metadata_changed` cannot
+   be proven. The record of an upgrade or downgrade does not contain the partitions of members that left. In a share
+   group, `metadata_changed` cannot be proven, because partitions are added to the group one by one.
+7. A partition has moved if its present owner is different from its previous owner. A partition without a previous or a
+   present owner has not moved. If a cooperative round withholds partitions, its moves are not counted. The next round
+   is compared with the owners before the first round, so each move is counted once. `assignors.fairness` computes
+   `fewest_moves`. `fewest_moves` is None if a partition has no owner or several owners. For Kafka Streams,
    `fewest_moves` is also None, because its assignor assigns tasks, not partitions.
-8. The sync time is the time that the group waited for the leader's assignment. This time ends at the timestamp of the
-   record. Only the first record of a generation shows the sync time. If the computed time is longer than the rebalance
-   timeout of every member, the sync time is unknown.
+8. The sync time is the time that the group waited for the leader's assignment. The sync time ends at the timestamp of
+   the record. Only the first record of a generation shows the sync time. If the computed time is longer than the
+   rebalance timeout of every member, the sync time is unknown.
 9. If records of members are missing before or after the rebalance, the causes are None. `not_known` names the missing
-   records. If bytes of a classic member are unreadable, only the facts that need these bytes are unknown. The
-   subscription of that member does not prove a cause, and moves are unknown. Causes that other records prove are still
-   reported. An unresolved regular expression is not a missing record: the member has no topics yet. When the
-   coordinator resolves the expression, the cause is `subscription_changed`.
+   records. If bytes of a classic member are unreadable, only facts from these bytes are unknown. The subscription of
+   that member does not prove a cause, and moves are unknown. Causes that other records prove are still reported. An
+   unresolved regular expression is not a missing record: the member has no topics yet. When the coordinator resolves
+   the expression, the cause is `subscription_changed`.
 """
 
 from __future__ import annotations
@@ -141,14 +142,14 @@ class Rebalance(msgspec.Struct, frozen=True):
 
 
 class RebalanceBaseline(msgspec.Struct, frozen=True):
-    """The state of the group after its last rebalance. The next rebalance is compared with this state.
+    """The state of the group after its last rebalance. The next rebalance is compared with the baseline.
 
     If `snapshot` is None, the snapshot is equal to the group's present state (see `rebalance_history`). `end` is the
     snapshot at the end of the group: at the tombstone, or when no broker listed the group any more. If a cooperative
     round withheld partitions, `owners_before` contains the partitions that each member had before that round. `unowned`
     contains the partitions without an owner after the last rebalance. If `is_partial` is True, the last record was the
-    record of an upgrade or downgrade. Such a record does not contain the partitions of members that left. So these
-    partitions are missing in `snapshot`.
+    record of an upgrade or downgrade. The record of an upgrade or downgrade does not contain the partitions of members
+    that left. So the partitions of members that left are missing in `snapshot`.
     """
 
     snapshot: GroupSnapshot | None

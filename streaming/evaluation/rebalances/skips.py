@@ -1,9 +1,8 @@
 """Decide the cause of generations without a record: failed rebalances, or records that compaction removed.
 
 1. A skip is a range of generations without a record, between two records of a group. If every offset between the two
-   records was read, the cause is failed rebalances. The partition state makes this decision once, in the batch that
-   reads the second record. The partition state stores the decision until the group's own state contains it
-   (`SkipSettled`).
+   records was read, the cause is failed rebalances. The partition state decides once, in the batch that reads the
+   second record. The partition state stores the decision until the group's state contains it (`SkipSettled`).
 2. Each decision is made only once, so the count of failed rebalances never decreases. A second decision could be
    different, because `last_missing_offset` of the partition state can increase.
 """
@@ -32,7 +31,7 @@ def log_was_whole(skip: Skip, partition_state: PartitionSnapshot) -> bool:
 def decide_skips(
     known: SkipDecisions, snapshots: Iterable[GroupSnapshot], partition_states: Mapping[int, PartitionSnapshot]
 ) -> dict[tuple[str, int], bool]:
-    """Return the decisions for the skips of these groups: the earlier decisions in `known`, and new decisions."""
+    """Return the earlier decisions in `known`, and the new decisions for skips of the given groups."""
     decisions = {}
     for snapshot in snapshots:
         partition_state = partition_states.get(snapshot.position.offsets_topic_partition) if snapshot.position else None
@@ -46,7 +45,7 @@ def decide_skips(
 
 
 def failed_rebalances(snapshot: GroupSnapshot, decisions: SkipDecisions) -> int | None:
-    """Return the number of failed rebalances that the log proves, or None if this number is unknown.
+    """Return the number of failed rebalances that the log proves, or None if unknown.
 
     In a failed rebalance, members joined but never synced.
     """
@@ -61,6 +60,6 @@ def failed_rebalances(snapshot: GroupSnapshot, decisions: SkipDecisions) -> int 
 
 
 def settlements(snapshot: GroupSnapshot, decisions: SkipDecisions) -> tuple[SkipSettled, ...]:
-    """Return the decisions that the group's own state does not contain yet."""
+    """Return the decisions that the group's state does not contain yet."""
     keys = ((skip, (snapshot.group_id, skip.before_offset)) for skip in snapshot.unsettled_skips)
     return tuple(SkipSettled(skip.before_offset, decisions[key]) for skip, key in keys if key in decisions)

@@ -9,15 +9,15 @@ Each rule that applies adds a trouble to the group. The first rule that applies 
 3. Partitions have no owner, so no member reads them. If the condition `unowned_partitions` is active, only rule 1
    applies.
 4. Retention has deleted unread records, or is expected to delete unread records within an hour. The rule also applies
-   if the brokers will delete committed offsets of the group within a day, because the group has no members.
+   if the brokers will delete committed offsets of an empty group within a day.
 5. The status is REWIND, STALL or STOP.
 6. Members are idle, and a different member has two or more partitions. If the number of avoidable idle members is
    known, only avoidable idle members count.
 7. The busiest member has more partitions than the busiest member of the fairest assignment. If topic skew is the cause,
    the name of the trouble is `topic skew`.
 8. The work of the group is uneven (`evaluation/fairness/fairness.py`, rule 4).
-9. The status is WARN (the group is slower than its producers), and the lag in seconds is unknown or at least
-   BEHIND_SECONDS. So new groups and groups with a small constant lag do not have this trouble.
+9. The status is WARN, and the lag in seconds is unknown or at least BEHIND_SECONDS. So new groups and groups with a
+   small constant lag have no trouble from WARN.
 10. The state or the lag of the group is unknown. Without a fresh sample, the conditions are also unknown.
 
 If two groups have the same first rule, the group with more troubles comes first. Then the higher lag in seconds
@@ -76,7 +76,7 @@ number of troubles and both lags are negated, so that larger values come first.
 
 
 def place(group: GroupFacts, group_troubles: tuple[Trouble, ...]) -> Place:
-    """Return the place of a group with these troubles."""
+    """Return the place of a group with the given troubles."""
     seconds = -1.0 if group.lag.seconds is None else group.lag.seconds
     records = -1 if group.lag.records is None else group.lag.records
     return (

@@ -1,5 +1,5 @@
 """Compute in the driver how a different strategy or a different number of members would change a group.
 
-This package is allowed to import `evaluation.causes`, `evaluation.lag` and all of `assignors`. Only `page` and `run`
-use this package.
+This package is allowed to import `evaluation.causes`, `evaluation.lag` and all of `assignors`. Only the packages `page`
+and `run` use the package `what_if`.
 """

@@ -3,30 +3,31 @@
 1. Only the causes `assignment` and `under_provisioned` have advice. A different assignment or more members cannot
    remove any other cause.
 2. The *capacity* is the lowest known capacity of a member (`causes/capacity.py`). The same capacity applies to every
-   member, also to new members. So the advice never gives a fast member more than this capacity.
+   member, also to new members. So the advice never gives a fast member more than the lowest capacity.
 3. An assignment is *sufficient* if its busiest member receives at most (1 - HEADROOM) times the capacity. The remaining
    capacity covers the errors of the measured rates.
 4. There is no advice if the capacity is unknown or 0, or if the produce rate of a partition is unknown. There is also
    no advice if the present assignment is sufficient: the group has recovered, or is moving partitions.
-5. Only the built-in strategies of the group's protocol are computed. For a KIP-848 group, these are the coordinator's
-   assignors.
+5. Only the built-in strategies of the group's protocol are computed. For a KIP-848 group, only the coordinator's
+   assignors are computed.
 6. If several assignments are sufficient, the advice is the assignment with the lowest rate of the busiest member. Among
    equal rates, the advice is the assignment that moves the fewest partitions. Among equal moves, the group's own
    strategy comes first, then the order of `BUILT_IN` decides.
 7. Rule 7 applies if the cause is `assignment`, and only the assignment of `heaviest_first` is sufficient. The advice is
-   a custom strategy that uses the measured rates as weights (`assignors/CUSTOM.md`). There is no such advice for a
-   KIP-848 group, because its coordinator computes the assignment. There is also no such advice if the subscriptions of
-   the members differ.
+   a custom strategy that uses the measured rates as weights (`assignors/CUSTOM.md`). A KIP-848 group gets no advice for
+   a custom strategy, because its coordinator computes the assignment. There is also no advice for a custom strategy if
+   the subscriptions of the members differ.
 8. Rule 8 applies if the cause is `under_provisioned`, and one partition receives more records than one member can
-   consume. The advice is that more members cannot help, because a partition has only one owner. This rule comes before
+   consume. The advice is that more members cannot help, because a partition has only one owner. Rule 8 comes before
    rule 6.
-9. If the cause is `under_provisioned` and rule 6 finds nothing, the advice is the smallest sufficient number of members
-   with the group's own strategy. If no number is sufficient with this strategy, the advice is the smallest sufficient
-   number with a different strategy. If several strategies are sufficient, rule 6 decides. New members follow rule 1 of
-   `assignors/what_if/what_if.py`. There is no advice if the subscriptions differ, because the subscription of a new
-   member is unknown. Numbers of members above MAX_MEMBERS are not computed.
+9. If the cause is `under_provisioned` and rule 6 finds nothing, the advice is the smallest sufficient number of
+   members. The group's own strategy is computed first. If no number is sufficient, other strategies are computed. If
+   several strategies are sufficient, rule 6 decides. New members follow rule 1 of `assignors/what_if/what_if.py`. There
+   is no advice if the subscriptions differ, because the subscription of a new member is unknown. Numbers of members
+   above MAX_MEMBERS are not computed.
 10. To find the number of useful members, the monitor computes an assignment with as many members as partitions. The
-    useful members are the members that have partitions in this assignment. More members would be idle.
+    useful members are the members with partitions in the assignment of as many members as partitions. More members
+    would be idle.
 
 The result does not depend on the order of members or partitions.
 """

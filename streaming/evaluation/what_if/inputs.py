@@ -1,8 +1,8 @@
 """Collect the inputs of a group's what-if. The page and the advice use the same inputs.
 
 1. Nothing is computed if an open transaction blocks the group, or if the group is not evaluated. Nothing is computed if
-   one of these values is unknown: the partition count of a subscribed topic, the subscription of a member, the
-   assignment of a member. For example, Kafka Connect groups, share groups and groups without members are not evaluated.
+   a partition count, a subscription or an assignment is unknown. For example, Kafka Connect groups, share groups and
+   groups without members are not evaluated.
 2. Nothing is computed for a group above `MAX_PARTITIONS` partitions or `MAX_MEMBERS` members (`is_too_large`).
 3. The produce rate of a partition comes from the rows of the group's lag (`evaluation.lag.rates`). If the group has not
    committed an offset of a partition, the rate of the partition is unknown. Exception: the rate of an empty partition
@@ -52,7 +52,7 @@ def what_if_refusal(snapshot: GroupSnapshot | None, *, is_blocked: bool, is_eval
 
 
 def what_if_inputs(snapshot: GroupSnapshot) -> WhatIfInputs:
-    """Return the inputs of all strategies for the group as it is. The stored what-if results have the same inputs."""
+    """Return the inputs of all strategies for the present group. The stored what-if results have the same inputs."""
     inputs = assignment_inputs(snapshot)
     return WhatIfInputs(inputs.spec, inputs.first_owners)
 

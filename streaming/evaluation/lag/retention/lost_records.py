@@ -1,26 +1,26 @@
 """Compute the loss of records by retention: the deleted unread records, and the time until the next loss.
 
-Lag does not show this loss. If retention is a month, a lag of a million records may be harmless. If retention is an
-hour, the same lag may be too high. If the lag of a row is unknown, all values of the row are unknown (`lag.py` shows
-the reason). In the rules, c is `next_offset` (the committed offset, or the offset of the first record after it), and s
-is the log start offset. Rules:
+Lag does not show the loss of records. If retention is a month, a lag of a million records may be harmless. If retention
+is an hour, the same lag may be too high. If the lag of a row is unknown, all values of the row are unknown (`lag.py`
+shows the reason). In the rules, c is `next_offset` (the committed offset, or the offset of the first record after it),
+and s is the log start offset. Rules:
 
 1. `records_lost` = s - c if c < s, otherwise 0. `records_lost` counts the offsets that the group has not committed and
    can never read. Compaction and aborted transactions leave offsets without records, so `records_lost` is an upper
-   bound. If no fetch has found a record among these offsets, all of them may be transaction markers or records of
-   aborted transactions (`next_offsets.py`). The deletion of such offsets is not a loss. So `records_lost` is null if
-   there are at most FEW_OFFSETS such offsets, or if the topic has transactions. A known loss stays known while the
-   committed offset stays the same, also after a restart. Without this rule, a small loss would become unknown, because
-   a deleted record cannot be fetched again.
-2. `lost_since_ms`: the time of the first sample in which s is greater than c. If the commit is later than this sample,
-   the time of the commit is used. The kind is `at_least` if s was already greater than c in the oldest stored sample.
-   The time stays the same in all samples of one loss, even if the group commits or old samples are removed. The time
-   also stays the same if the loss is unknown for some samples, for example because a partition has no leader.
+   bound. If no fetch has found a record among the lost offsets, all of them may be markers or aborted records
+   (`next_offsets.py`). The deletion of markers or aborted records is not a loss. So `records_lost` is null if at most
+   FEW_OFFSETS offsets are lost, or if the topic has transactions. A known loss stays known while the committed offset
+   stays the same, also after a restart. Without this rule, a small loss would become unknown, because a deleted record
+   cannot be fetched again.
+2. `lost_since_ms`: the time of the first sample in which s is greater than c. If the commit is later than the first
+   sample of the loss, the time of the commit is used. The kind is `at_least` if s was already greater than c in the
+   oldest stored sample. The time stays the same in all samples of one loss, even if the group commits or old samples
+   are removed. The time also stays the same if the loss is unknown for some samples.
 3. `seconds_until_lost` is 0 if records are already lost. If the lag is 0, the value is null, because a group that has
-   read everything cannot lose records. Otherwise, there are two estimates: one from the rate of the log start offset
-   (rules 4 to 6), and one from `retention.ms` (`time_retention.py`). The result is the smaller estimate. The second
-   estimate is the result if the first estimate is unknown, or only the maximum of rule 6. If both estimates are
-   unknown, the value is null.
+   read everything cannot lose records. Otherwise, there are two estimates: from the rate of the log start offset (rules
+   4 to 6), and from `retention.ms` (`time_retention.py`). The result is the smaller estimate. The second estimate is
+   the result if the first estimate is unknown, or only the maximum of rule 6. If both estimates are unknown, the value
+   is null.
 4. The rate is unknown if the log start offset moved less than twice within RATE_WINDOW_MS. For example, the rate is
    unknown for compacted topics and for new topics.
 5. If the rate is known, the estimate comes from two moves of the log start offset within RATE_WINDOW_MS. (s1, t1) is
@@ -31,7 +31,7 @@ is the log start offset. Rules:
    The log start offset moves by whole segments, in steps. So if the rate is constant, records are lost at the estimated
    time, or up to one step later. A result of 0 means that the next step may delete unread records.
 6. The estimate from the rate is at most AHEAD times the period over which the rate was measured. A longer estimate is
-   replaced by this maximum, and its kind is `at_least`. The kind of all other results is `estimate`.
+   replaced by the maximum, and its kind is `at_least`. The kind of all other results is `estimate`.
 
 Limit of the method: it assumes that the group does not commit again. If retention is by time, brokers now delete the
 records that were written one retention time ago. So if many records were written at that time, the log start offset

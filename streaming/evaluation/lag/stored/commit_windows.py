@@ -21,9 +21,9 @@ The monitor requests end offsets after it has read the commits. Rules for these 
 5. The lag of an entry is computed once, from the first end offset that is sampled after the commit. If a later commit
    of the same slot replaces the entry, the new entry has the same lag. Burrow uses the last end offset *before* the
    commit. So Burrow's lag is too low and often 0, which resolves alerts too early. An end offset is used only for the
-   newest commit of a row. If the lags of several commits came from the same end offset, these lags would decrease, even
-   if the group does not catch up.
-6. If the committed offset of an entry is greater than the end offset, this entry and all earlier entries are removed.
+   newest commit of a row. If several lags came from the same end offset, these lags would decrease, even if the group
+   does not catch up.
+6. If the committed offset of an entry is greater than the end offset, the entry and all earlier entries are removed.
    There are two possible causes. The topic was deleted and created again, or a client committed an offset that never
    existed.
 

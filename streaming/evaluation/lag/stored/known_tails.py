@@ -1,6 +1,6 @@
 """Store the results of fetches, one result for each commit.
 
-After an outage, all 100,000 partitions of all groups can have such a result, and each sample needs all results. So the
+After an outage, all 100,000 partitions of all groups can have a fetch result, and each sample needs all results. So the
 results are stored in columns, and no code loops over single results at each sample.
 """
 
@@ -93,7 +93,7 @@ class KnownTails:
             self._table = self._table.take(pa.array(np.unique(numbers[numbers >= 0])))
 
     def forget_topics(self, topics: Collection[str]) -> None:
-        """Remove the results for these topics."""
+        """Remove the results for the given topics."""
         is_of_topic = pc.is_in(self._table["topic"], value_set=pa.array(sorted(topics), pa.string()))
         self._table = self._table.filter(pc.invert(is_of_topic))
 

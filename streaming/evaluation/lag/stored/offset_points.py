@@ -5,8 +5,8 @@ row. The points of a row are sorted by time, and their offsets never decrease. (
 for a new sample (o, t):
 
 1. t <= t': all points at or after t are removed first. Either the clock was set back, or the sample is repeated.
-2. o < o': all points are removed, and the new point becomes the first point. Either the topic was deleted and created
-   again, or it lost its last records in an unclean election. In contrast, kafka-lag-exporter ignores such samples until
+2. o < o': all points are removed, and the new point becomes the first point. Either the topic was created again, or the
+   topic lost its last records in an unclean election. kafka-lag-exporter ignores samples with a decreased offset until
    its old points expire (issue 197).
 3. o equals the offset of the last two points: the time of the last point becomes t. So a constant offset has only two
    points: one with its first time, and one with its last time. The method comes from kafka-lag-exporter
@@ -18,7 +18,7 @@ for a new sample (o, t):
 
    The oldest and the newest point are never removed. So the time between old points is longer than the time between new
    points. If the monitor samples every 5 s, 60 points cover a week. Then the time between two neighbouring points is
-   about a quarter of their age. `lag_seconds.py` describes the resulting error of interpolated times.
+   about a quarter of the age of the points. `lag_seconds.py` describes the resulting error of interpolated times.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Store sampled offsets of many topic partitions by name: either end offsets or log start offsets.
 
-The monitor stores the sampled offsets and loads them after a restart. So it soon knows the lag in seconds again.
-kafka-lag-exporter shows NaN for some minutes after a restart.
+So the monitor soon knows the lag in seconds again after a restart. kafka-lag-exporter shows NaN for some minutes after
+a restart.
 """
 
 from __future__ import annotations
