@@ -98,8 +98,8 @@ class ModernGroup(msgspec.Struct, frozen=True):
 
         The coordinator resolves an expression some time after the first member subscribes with the expression. Before
         that time, the member gets no partitions. So if the member has a target, the coordinator has already written the
-        record with the topics. The record with the topics can be missing because compaction removed it, or because the
-        monitor polls.
+        record with the topics. The record with the topics is missing if compaction removed it, or if the monitor does
+        not read the log.
         """
         regex = self.members[member_id].subscribed_regex
         return bool(regex) and regex not in self.regexes and bool(self.targets.get(member_id))

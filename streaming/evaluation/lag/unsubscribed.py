@@ -13,8 +13,8 @@ applies determines whether a partition is included or excluded:
 4. A member subscribes to the topic, or a partition of the topic is assigned to a member: the partition is included.
 5. No member reads the topic: the partition is excluded.
 
-Burrow never stops reporting topics that a group no longer reads (issues 14, 504, 854). In klag, users exclude topics
-that a group no longer reads by configuration (issue 92).
+Burrow never stops reporting topics that a group no longer reads (issues 14, 504, 854). Users of klag must exclude
+unread topics by configuration (issue 92).
 """
 
 from __future__ import annotations

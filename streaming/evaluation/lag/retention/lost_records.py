@@ -8,10 +8,10 @@ and s is the log start offset. Rules:
 1. `records_lost` = s - c if c < s, otherwise 0. `records_lost` counts the offsets that the group has not committed and
    can never read. Compaction and aborted transactions leave offsets without records, so `records_lost` is an upper
    bound. If no fetch has found a record among the lost offsets, all of them may be markers or aborted records
-   (`next_offsets.py`). The deletion of markers or aborted records is not a loss. So `records_lost` is null if at most
-   FEW_OFFSETS offsets are lost, or if the topic has transactions. A known loss stays known while the committed offset
-   stays the same, also after a restart. Without this rule, a small loss would become unknown, because a deleted record
-   cannot be fetched again.
+   (`next_offsets.py`). The deletion of markers or aborted records is not a loss. So without a found record,
+   `records_lost` is null if at most FEW_OFFSETS offsets are lost. It is also null if the topic has transactions. A
+   known loss stays known while the committed offset stays the same, also after a restart. Without this rule, a small
+   loss would become unknown, because a deleted record cannot be fetched again.
 2. `lost_since_ms`: the time of the first sample in which s is greater than c. If the commit is later than the first
    sample of the loss, the time of the commit is used. The kind is `at_least` if s was already greater than c in the
    oldest stored sample. The time stays the same in all samples of one loss, even if the group commits or old samples
