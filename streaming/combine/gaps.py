@@ -29,7 +29,7 @@ Each rule applies to one group. `partition_gaps` updates the gaps with each batc
    compacted records, aborted records and transaction markers. The record at a missing offset was possibly a commit. So
    a missing offset makes these values unknown (`offsets_missing`):
    - The gap is unknown if the missing offset is between the last commit and the first commit.
-   - The number of silent partitions is unknown if the missing offset is after the last commit of a silent partition.
+   - The number of silent partitions is unknown if an offset after a silent partition's last commit is missing.
    - The usual interval is unknown if the missing offset is in the previous generation.
    - The gap is unknown if the group has no last commit and the missing offset is before the boundary.
    The gap can also be unknown if no offset is missing. `no_commit_before`: the group has no last commit.

@@ -1,7 +1,7 @@
 """Updates the commit gaps of the groups in one `__consumer_offsets` partition. The rules are in the module `gaps`.
 
-The commits of most groups are processed as whole columns. A group is processed separately if it has a boundary in the
-batch, or if its open gap waits for a commit.
+The commits of most groups are processed as whole columns. A group is processed separately if it has a boundary or an
+awaited commit in the batch.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ FOREIGN_PARTITION = "foreign_partition"
 
 
 class DecodeFailure(msgspec.Struct, frozen=True):
-    """A record that could not be decoded: the reason, and the first bytes of its key and value with their full sizes.
+    """A record that could not be decoded: the reason, the first bytes of key and value, and their full sizes.
 
     A size is None if there is no key or value.
     """

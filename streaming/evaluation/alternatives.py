@@ -90,7 +90,7 @@ class Alternatives(msgspec.Struct, frozen=True):
 def compute_alternatives(
     evaluation: Evaluation, snapshot: GroupSnapshot, strategies: Sequence[PartitionAssignor]
 ) -> Alternatives | None:
-    """Return the what-if results of a snapshot, or None if the group has no results by rule 1 or 2."""
+    """Return the what-if results of a snapshot, or None if rule 1 or 2 excludes the group."""
     total = among_members(evaluation.imbalances, PARTITIONS)
     if (
         total is None

@@ -1,4 +1,4 @@
-"""The limits of a group: how late it may be, how severe its alerts may be, and which team owns it.
+"""The limits of a group: its allowed lag, the severity of its alerts, and the team that owns it.
 
 The settings (`[[groups]]`) set these limits. A group without an entry has the default limits. Alert rules compare the
 lag and the commit gaps of a group with its limits.

@@ -7,8 +7,7 @@ classic group, "generation" means its generation. For every other group, "genera
    does not change the state. So the counts stay correct if the monitor reads the log a second time. Only positions in
    the same partition are compared. If the partition count of `__consumer_offsets` changes, a group can move to a
    different partition (`combine.own_partitions`). In the new partition, the group is treated as created again (rule 5).
-2. The first record of a group does not change the counts, because the monitor does not know the earlier records of the
-   group.
+2. The first record of a group does not change the counts, because its earlier records are unknown.
 3. If a record has the same generation as the previous record, the group has not rebalanced. Then a static member
    rejoined with a new member id and got its old assignment.
 4. If the generation is higher than before, the difference is added to the number of rebalances. If the group has no
@@ -27,9 +26,9 @@ classic group, "generation" means its generation. For every other group, "genera
    complete log between the two records. If the group is deleted earlier, the `Skip` stays. Without this rule, the
    counts would depend on the speed of the check. For other group types, the coordinator writes a record for every
    epoch. If the record of an epoch is missing, compaction removed it.
-8. The monitor computes the state of a consumer or share group from the group's records, in the same way as the
-   coordinator. If records are missing, the state is Unknown. For streams groups, the records contain only a part of the
-   state. So the state of a streams group is Empty or Unknown.
+8. The monitor computes the state of a consumer or share group as the coordinator does. If records are missing, the
+   state is Unknown. For streams groups, the records contain only a part of the state. So the state of a streams group
+   is Empty or Unknown.
 9. If the coordinator reports that a group does not exist, the group's state becomes Gone. If the monitor has read a
    newer record of the group in the meantime, the state does not change. The time of the state Gone is always later than
    the group's last record.
@@ -42,9 +41,9 @@ classic group, "generation" means its generation. For every other group, "genera
 11. With a new checkpoint, the monitor reads the log again from its start. If the tables contain counts of the group
     from an earlier checkpoint, the counts continue. Records up to the group's last row in the tables are not counted
     again (`Resume`).
-12. If a record cannot be decoded, the state of the group is Unknown, because the previous value is out of date. A
-    classic group stays Unknown until its next record. The first record after an undecodable record does not change the
-    counts. For other group types, each record replaces one entry, for example the metadata of a member. A group with an
+12. If a record cannot be decoded, the state of the group is Unknown, because the previous state is outdated. A classic
+    group stays Unknown until its next record. The first record after an undecodable record does not change the counts.
+    For other group types, each record replaces one entry, for example the metadata of a member. A group with an
     undecodable entry stays Unknown until the next record of the same entry. The metadata of topics is kept, because a
     group's record does not change topics.
 13. A coordinator can report the assignor of a KIP-848 group. The coordinator's response contains an epoch. The monitor

@@ -1,4 +1,4 @@
-"""Applies an external fact to the state of a group: rules 7, 9 and 13 of `advance`, and samples of topics."""
+"""Applies an external fact to the state of a group: rules 7, 9 and 13 of `advance`, and samples."""
 
 from __future__ import annotations
 

@@ -33,9 +33,8 @@ class StateVersionError(RemedyError):
 class StateCodec(Generic[Stored]):
     """Converts values of one type to (version, bytes) and back. A codec can also decode older versions.
 
-    If `is_compressed` is True, the bytes are compressed with Zstandard. Member ids and topic names repeat often in a
-    group, so compression reduces the bytes to a tenth of the size. Do not use compression for bytes that are already
-    compressed.
+    If `is_compressed` is True, the bytes are compressed with Zstandard. Names and ids repeat often in a group, so
+    compression reduces the bytes to a tenth of the size. Do not use compression for bytes that are already compressed.
     """
 
     def __init__(

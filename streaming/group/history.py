@@ -97,8 +97,8 @@ def is_reread(snapshot: GroupSnapshot) -> bool:
 def awaits_names(snapshot: GroupSnapshot) -> bool:
     """Return True if the snapshot has topic ids without a name, and a later sample can contain their names.
 
-    If every subscribed topic was sampled after the record, and an id still has no name, the topic was deleted. The name
-    of a deleted topic stays unknown.
+    If every subscribed topic was sampled after the record, a topic id without a name belongs to a deleted topic. The
+    name of a deleted topic stays unknown.
     """
     modern, position = snapshot.modern, snapshot.position
     if modern is None or position is None or not modern.unnamed_topic_ids():

@@ -59,7 +59,7 @@ class GroupMember(msgspec.Struct, frozen=True):
 
 
 def member_name(client_id: str, client_host: str, group_instance_id: str | None) -> str:
-    """Return the name of a member: the instance id if the member has one, otherwise the client id and the host.
+    """Return the name of a member: the instance id, or the client id and the host if there is no instance id.
 
     The member id is not used, because a client gets a new member id at every start.
 

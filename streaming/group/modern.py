@@ -78,8 +78,7 @@ class ModernGroup(msgspec.Struct, frozen=True):
     def subscribed_topics(self) -> tuple[str, ...]:
         """Return the sorted topics to which members subscribe, by name or by a resolved regular expression.
 
-        If it is unknown which topics match a member's regular expression, the result contains the topics in the
-        member's target.
+        If the topics of a regular expression are unknown, the result contains the topics in the member's target.
         """
         named = {topic for member in self.members.values() for topic in member.subscribed_topics}
         held = {topic_id for member_id in self._unresolved_members() for topic_id, _ in self.targets[member_id]}
@@ -163,10 +162,10 @@ class ModernGroup(msgspec.Struct, frozen=True):
     def not_known(self) -> tuple[str, ...]:
         """Return the kinds of missing entries, in Kafka's terms. The result is empty if no entry is missing.
 
-        The group's state is unknown if the group epoch is missing, a record is undecodable, or the metadata of a member
-        is missing. A current assignment can be missing because the current assignment of a new member comes later in
-        the same append. A current assignment can also be missing because compaction removed the record. The result
-        never contains the assignment epoch, because a new group has no assignment epoch before its first target.
+        The group's state is unknown without the group epoch, with an undecodable record, or without the metadata of a
+        member. A current assignment can be missing because the current assignment of a new member comes later in the
+        same append. A current assignment can also be missing because compaction removed the record. The result never
+        contains the assignment epoch, because a new group has no assignment epoch before its first target.
         """
         has_target = self.assignment_epoch is not None and self.assignment_epoch == self.epoch
         return tuple(
@@ -296,7 +295,7 @@ def is_reconciled(group: ModernGroup, member_id: str) -> bool:
 
 
 def _has_acknowledged(group: ModernGroup, member_id: str) -> bool:
-    """Return True if the member is at the target's epoch, or if it is revoking partitions because of the target."""
+    """Return True if the member is at the target's epoch, or if it revokes partitions because of the target."""
     current = group.currents.get(member_id)
     return current is not None and (current.member_epoch == group.assignment_epoch or current.state == UNREVOKED_MEMBER)
 

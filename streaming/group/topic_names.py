@@ -7,7 +7,7 @@ record, the monitor requests the names of all topics from the brokers (`TopicNam
 2. If the brokers' response does not contain the topic id of an older record, the topic was deleted. The name of a
    deleted topic stays unknown. The clocks of brokers and monitor can differ. So a record is older only if its timestamp
    is more than a minute before the request.
-3. If a topic id in a later record has no name, the monitor waits for a sample with this id (`history.awaits_names`).
+3. If a topic id in a later record has no name, the monitor waits for its sample (`history.awaits_names`).
 """
 
 from __future__ import annotations

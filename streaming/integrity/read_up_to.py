@@ -1,9 +1,9 @@
 """Compute the time up to which a partition of `__consumer_offsets` was read.
 
 All records that were written before the read time are known. The timestamp of the last record is not sufficient,
-because there may be no new records for a long time. The wall clock is not sufficient, because the query can be late. So
+because new records may be absent for a long time. The wall clock is not sufficient, because the query can be late. So
 the monitor uses samples. A sample contains a time and the partition's end offset at that time. When the query has read
-up to the sampled end offset, the partition was read up to the time of the sample.
+up to the sampled end offset, the read time is the time of the sample.
 """
 
 from __future__ import annotations

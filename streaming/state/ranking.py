@@ -6,8 +6,8 @@
 2. A group that was shown in full detail stays at its worst place for ten minutes. During the ten minutes, the group is
    *held*. The ten minutes begin at the last evaluation in which the group had its worst place. So `/metrics` does not
    remove and add the series of a group each time a trouble ends and starts again. Users can also see in full detail
-   that the trouble has ended. If the last scrape showed all groups in full detail, only the K worst groups (rule 5 of
-   `prometheus.metrics`) are held.
+   that the trouble has ended. If the last scrape showed all groups in full detail, only the K worst groups are held
+   (rule 5 of `prometheus.metrics`).
 3. If the clock is set back, no group is held any more.
 4. Groups are ranked once per sample, because lag, statuses and conditions change only at a sample. All scrapes between
    two samples use the same order.

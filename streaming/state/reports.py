@@ -49,7 +49,7 @@ def _shown_sample(view: MonitorView, *, is_fresh: bool) -> tuple[MonitorView, Gr
 
 
 def _coordinators(shown: MonitorView) -> Callable[[str], int | None]:
-    """Return a function that maps a group id to the broker id of the coordinator, to NO_LEADER, or to None if unknown.
+    """Return a function that maps a group id to its coordinator's broker id, to NO_LEADER, or to None if unknown.
 
     While the cluster is ready, the function returns None instead of NO_LEADER. A partition has no leader for some
     seconds when a broker restarts.
@@ -77,7 +77,7 @@ class Reports(Mapping[str, GroupReport]):
 
     @cached_property
     def with_findings(self) -> Sequence[str]:
-        """The sorted ids of the groups with a condition, an unowned partition or a cause of lag at the last sample."""
+        """The sorted ids of the groups with a condition, an unowned partition or a cause of lag."""
         shown = self._shown
         found = shown.conditions.keys() | shown.unowned.keys() | shown.explained_lags.keys()
         return sorted(found & self.recorded.keys())

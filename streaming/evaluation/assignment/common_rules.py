@@ -5,10 +5,10 @@ Rules:
 1. The common rules apply to classic groups of protocol type `consumer` and to KIP-848 consumer groups. For a KIP-848
    group, the targets are checked. The rules do not apply to a group without members.
 2. While a group rebalances, the owners of partitions are unknown. The owners are also unknown if the state of the group
-   is unknown, or if a topic id has no name. The state of a classic group is unknown if its last record cannot be
-   decoded. If the owners are unknown, no rule is checked, and the start times of unowned partitions stay the same (rule
-   4). A member with an unknown assignment may own any partition. So the unowned partitions of the member's group are
-   unknown. Rules 6 and 7 are checked only for the other members.
+   or a topic name is unknown. The state of a classic group is unknown if its last record cannot be decoded. If the
+   owners are unknown, no rule is checked. The start times of unowned partitions then stay the same (rule 4). A member
+   with an unknown assignment may own any partition. So the unowned partitions of the member's group are unknown. Rules
+   6 and 7 are checked only for the other members.
 3. Each existing partition of a subscribed topic must have an owner. A partition certainly exists if a sample after the
    record contains the partition. A partition of an earlier sample also exists if the record assigns a higher partition
    number of its topic. All other partitions are *pending*. A pending partition counts as unowned only after a later
@@ -120,8 +120,8 @@ def rule_violations(snapshot: GroupSnapshot, previous: RuleViolations | None) ->
 def with_unowned(snapshot: GroupSnapshot, previous: RuleViolations | None) -> RuleViolations | None:
     """Check only rule 3.
 
-    Rule 3 is checked for each record, because the start time of an unowned partition is the time of a record (rule 4).
-    The other rules are checked only for the last record of a batch.
+    Rule 3 is checked for each record, because a record sets the start time of an unowned partition (rule 4). The other
+    rules are checked only for the last record of a batch.
     """
     if previous is not None and _hides_members(snapshot):
         return RuleViolations(previous.unowned, is_known=False)

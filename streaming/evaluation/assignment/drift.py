@@ -20,10 +20,10 @@ the group's own strategy, the first rule that applies determines the verdict:
 3. The verdict is `match` if every partition has the owner that the replay computes. Rule 3 does not depend on the
    leader's client library. If racks are known, the monitor replays Java's `range` twice: with racks (Java 3.5 and
    later) and without racks.
-4. The verdict is `unknown` for the reason `metadata_changed` if the leader used a different partition count than the
-   sample shows. The monitor detects the difference in two cases. First case: the leader assigned a partition that the
-   sample does not contain, because the topic was deleted. Second case: only the partitions with the highest numbers
-   have no owner, because they are new.
+4. The verdict is `unknown` for the reason `metadata_changed` if the leader used a different partition count. The
+   monitor detects the difference in two cases. First case: the leader assigned a partition that the sample does not
+   contain, because the topic was deleted. Second case: only the partitions with the highest numbers have no owner,
+   because they are new.
 5. The verdict is `drift` if the assignment breaks a rule (`assignors.fairness.invariants`). The verdict names the
    broken rules. For each partition whose owner breaks a rule, the verdict names the actual owner and the expected
    owner. The balance rule depends on the leader's library (`leader`). If the library is unknown, the monitor checks
@@ -31,7 +31,7 @@ the group's own strategy, the first rule that applies determines the verdict:
 6. The verdict is `withheld` in the first round of a cooperative rebalance (KIP-429). In the first round, partitions
    without an owner are normal, because members must revoke these partitions first.
 7. The verdict is `drift`, rule `replay_differs`, if the strategy has exactly one correct result. The monitor knows the
-   correct result only if it knows the leader's library, or if a user has written the strategy.
+   correct result only for a known leader's library, or for a strategy from a user.
 8. The verdict is `equivalent` if the strategy has many correct results, and the actual assignment follows the balance
    rule. Sticky strategies and the strategies of kafka-go have many correct results. The result of a kafka-go strategy
    depends on the order of the partitions in the broker's response.

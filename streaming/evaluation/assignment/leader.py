@@ -3,7 +3,7 @@
 The monitor recognises the library by the format of the bytes that the leader wrote: versions and user data. Only the
 leader's library matters, because the leader computes and writes all assignments. Client ids alone are not sufficient,
 because users can configure any client id. The table below comes from the sources of the libraries and from records of
-real clients (see the table in `test_leader.py`). In the table, user data is null, empty or filled:
+real clients (`test_leader.py`). In the table, user data is null, empty or filled:
 
 | leader | assignments | its own subscription |
 |---|---|---|

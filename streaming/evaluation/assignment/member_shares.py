@@ -6,7 +6,7 @@
    should have are known only for the verdicts `match` and `drift`. The verdict `drift` contains the member ids of the
    actual and the expected owner of each misplaced partition. If one of these owners is no longer in the group, the
    expected partitions are unknown. For example, a static member that rejoins gets a new member id, but the verdict
-   still contains the previous member id.
+   still contains the old id.
 3. Each member has a count and an expected count of partitions for each of its topics. The count is 0 if the member has
    no partition of the topic. If no record shows the count, the count is None. A partition of a topic with an unknown
    name can belong to any topic. So a member with a partition of an unknown topic has the count None instead of 0. The
@@ -41,9 +41,9 @@ def topic_shares(
 ) -> Iterator[TopicShare]:
     """Return one share for each pair of a member and one of its topics.
 
-    The topics of a member are its subscribed topics, and the topics of the partitions that it has or should have. `own`
-    is the verdict for the group's own strategy. `unnamed` contains the ids of topics whose names are unknown. Topics
-    without a known name have no shares.
+    The topics of a member are its subscribed topics, and the topics of its actual and expected partitions. `own` is the
+    verdict for the group's own strategy. `unnamed` contains the ids of topics whose names are unknown. Topics without a
+    known name have no shares.
 
     >>> member = GroupMember("m", None, "app", "/h", None, ("t",), None, None, None, (("t", 0),), (("t", 0),), ())
     >>> [(share.topic, share.partitions, share.expected) for share in topic_shares([member], None)]

@@ -4,7 +4,7 @@ The valid assignment shows which partitions are misplaced. If a strategy has man
 a different owner in each result. So the monitor *repairs* the actual assignment: it runs a sticky strategy for members
 that own their actual partitions. A sticky strategy moves only the partitions that must move. Rules:
 
-1. If a partition has several owners, the repair uses only the first owner that is a member and subscribes to the topic.
+1. If a partition has several owners, the repair uses only the first owner that is a subscribed member.
 2. If the strategy promises balance within each topic (`range`), each topic is repaired separately.
 3. If a violation names a partition, that partition is misplaced. A violation of the balance rule names no partition. If
    the balance rule is broken, the partitions that the repair moves are misplaced.

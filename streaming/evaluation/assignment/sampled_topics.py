@@ -5,7 +5,7 @@ A topic can be created, deleted or extended after a sample and before a record. 
 1. A sample is sufficient if it began after the record was written. An earlier sample is sufficient only if the record
    assigns exactly the sampled partitions.
 2. A subscribed topic without a sufficient sample is *pending*. A pending topic needs a sample after the record.
-3. A partition count is *certain* at the time of a record if samples before and after the record show the same count.
+3. A partition count is *certain* for a record if samples before and after the record show the same count.
 4. If the count is not certain, a sample after the record can show that the topic *has changed*. First case: the record
    assigns a partition that does not exist in the sample. Second case: only the partitions with the highest numbers have
    no owner. The second case includes a new topic, in which no partition has an owner.

@@ -2,7 +2,7 @@
 
 1. The capacity of a member is its consume rate at the latest sample at which the member was *busy*. A member is busy if
    one of its partitions is behind or late (`lateness.py`). All partitions of a busy member that receive records have
-   lag. If a member is not busy, its consume rate shows how much producers write, not how much the member can consume.
+   lag. If a member is not busy, its consume rate shows how much producers write.
 2. The capacity is known only after the member was busy at MIN_SAMPLES samples. A partition becomes late only after
    MIN_SAMPLES samples, too (`lateness.py`). So when the group gets a cause of lag, the capacity is usually known.
 3. The capacity is unknown while the rate of the busy member falls. All rates are averages over five minutes. So after a
@@ -88,7 +88,7 @@ def known_capacities(capacities: Mapping[str, Capacity]) -> Mapping[str, float]:
 
 
 def _rate_if_busy(owned: Sequence[PartitionWork], behind: Container[TopicPartition]) -> float | None:
-    """Return the consume rate of a member, or None if the member is not busy (rule 1), or if the rate is unknown."""
+    """Return the consume rate of a member, or None if the member is not busy (rule 1) or the rate is unknown."""
     if not any(one.is_late or one.key in behind for one in owned):
         return None
     if any(one.produced_records_per_second != 0 and not one.lag for one in owned):

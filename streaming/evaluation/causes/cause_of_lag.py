@@ -7,19 +7,19 @@ minutes (`evaluation.lag.rates`). Rules 2 to 9 ignore late partitions that are b
 2. `rebalancing`: the *lost time* explains the lag. Lost time is the time without commits around rebalances. The
    *window* is the time since records began to wait, but at most WINDOW_MS (`late_group.py`, rule 2). The rule applies
    in three cases. Case a: the lost time is at least half of the window. Case b: the lost time is at least
-   EXPLAINING_SHARE of the window, and the group kept up with the producers in the rest of the window. Case c: the
-   window contains at least MIN_REBALANCES rebalances, and the group had no commit in the last STOPPED_MS.
+   EXPLAINING_SHARE of the window, and the group otherwise kept up with the producers. Case c: the window contains at
+   least MIN_REBALANCES rebalances, and the group had no commit in the last STOPPED_MS.
 3. `stopped`: the rule applies in three cases. Case a: the group has no members, and had no commit in the last
-   STOPPED_MS. Case b: no late partition has an owner. Case c: each late partition has the status STOP or STALL, and no
+   STOPPED_MS. Case b: no late partition has an owner. Case c: all late partitions have the status STOP or STALL, and no
    other partition had a commit in the last STOPPED_MS.
 4. `unknown` (`owners_unknown`, `rates_unknown`): the owner or a rate of a partition is unknown. Rules 5 to 9 compare
    rates of members, so they need the owners and the rates.
 5. `unknown` (`catching_up`): the group consumes the late partitions faster than producers write to them. So the cause
    of the lag has already ended.
 6. `hot_partition`: the produce rate of one late partition is too high for any member. The produce rate of the hot
-   partition exceeds the capacity of its owner (`capacity.py`), and the consume rate of each member. The produce rate of
-   the hot partition is also at least HOT_FACTOR times the mean produce rate of all other partitions. If the group has a
-   single partition, rule 9 applies instead.
+   partition exceeds its owner's capacity (`capacity.py`) and each member's consume rate. The produce rate is also at
+   least HOT_FACTOR times the mean produce rate of all other partitions. If the group has a single partition, rule 9
+   applies instead.
 7. `assignment`: a different assignment would help. The produce rate of a late member's partitions exceeds the member's
    capacity. In the fairest assignment, the produce rate of the busiest member would be below the capacity of every
    member. Unknown capacities are ignored.

@@ -4,8 +4,8 @@
    known, the bound is compared with WAITING_SECONDS. If the lag in seconds is unknown, the records do not wait.
 2. A partition is *behind* if its records wait, and the lag was already at least WAITING_SECONDS at the last commit. So
    a group that reads everything and commits once per five minutes is never behind.
-3. A partition is *late* if it was behind at MIN_SAMPLES samples in a row, and these samples cover LATE_MS or more.
-   After a sample at which the partition is not behind, the count starts again.
+3. A partition is *late* if it was behind at MIN_SAMPLES samples in a row that cover at least LATE_MS. After a sample at
+   which the partition is not behind, the count starts again.
 4. A partition with the status STOP is late as soon as its records wait. A partition with the status STOP does not have
    to be behind, because its last commit is old (`status.py`).
 """
@@ -23,7 +23,7 @@ MIN_SAMPLES = 3
 
 
 class Behind(NamedTuple):
-    """How long a partition has been behind: the time of the first sample, and the number of samples in a row."""
+    """How long a partition has been behind: the time of the first sample, and the number of samples."""
 
     since_ms: int
     samples: int

@@ -4,9 +4,9 @@ Rules:
 
 1. The group's records and the samples show which partitions have no owner, and since when (`common_rules`). If the last
    sample shows that a partition does not exist any more, the partition is ignored.
-2. If the group has committed an offset of the partition, the number of waiting records is the lag of the partition.
-   Without a committed offset, all records of the partition wait: end offset minus log start offset. If the number for
-   one partition is unknown, the sum for the group is unknown.
+2. For a partition with a committed offset, the number of waiting records is the lag. Without a committed offset, all
+   records of the partition wait: end offset minus log start offset. If the number for one partition is unknown, the sum
+   for the group is unknown.
 3. `unowned_partitions`: a partition has had no owner for longer than `stuck_after_seconds`. Withheld partitions are
    included, because the next cooperative round normally assigns them within `stuck_after_seconds`. If a listing shows
    the group in a rebalance, the condition is unknown.
@@ -83,7 +83,7 @@ def unowned_condition(
 
 
 def _is_unknown(record: GroupState, listed_state: str | None) -> bool:
-    """Return True if the group is in a rebalance, or if its records do not show the owners of partitions."""
+    """Return True if the group is in a rebalance, or if its records do not show owners."""
     return listed_state in REBALANCING or (record.violations is not None and not record.violations.is_known)
 
 

@@ -5,7 +5,7 @@ Rules:
 1. For a classic group, the leader's assignment is evaluated. For a KIP-848 group, the targets are evaluated.
 2. The leader of a classic Kafka Streams group assigns tasks, not partitions. So the imbalance of a Kafka Streams group
    has no score (`kafka_streams`).
-3. A group has a topic skew only if its members share each single topic evenly, and its score is below 100.
+3. A group has a topic skew only if its members share each topic evenly, and its score is below 100.
 4. The work of a group is *uneven* if a different assignment could share the records much more evenly. The rule compares
    the busiest member of the actual assignment with the busiest member of the fairest assignment. The actual produce
    rate must be at least UNEVEN_WORK_FACTOR times the rate in the fairest assignment. The difference of the two rates

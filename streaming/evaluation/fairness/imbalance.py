@@ -31,8 +31,8 @@ partitions in every assignment. Rules:
      unknown.
    - `kafka_streams`: the leader divides tasks, not partitions.
 
-5. If the assignment of a member is unknown, all imbalances are unknown, because the member may have partitions of any
-   topic. `unknown_reason` is `member_assignment` or `target_assignment`.
+5. If the assignment of a member is unknown, all imbalances are unknown. `unknown_reason` is `member_assignment` or
+   `target_assignment`.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Evidence (`evidence.py`):
 
 1. Evidence is one fact about one group, for example an active condition or a cause of its lag. Other evidence is lost
-   unread records, a lag above `max_lag_seconds`, or a missing coordinator. The coordinator is missing if the group has
-   members, and its partition of `__consumer_offsets` has had no leader for LEADERLESS_MS. Evidence is identified by its
+   unread records, a lag above `max_lag_seconds`, or a missing coordinator. The coordinator is missing if a group with
+   members has had no leader for its `__consumer_offsets` partition for LEADERLESS_MS. Evidence is identified by its
    source, its name and its group. So evidence that ends and starts again while its incident is open counts as the same
    evidence.
 2. Some facts are not evidence. `rolling_restart` is a normal deployment. `subscription_mismatch` is harmless and can

@@ -139,7 +139,7 @@ def _are(incident: Incident, groups: int = 2) -> str:
 
 
 def _at_least(incident: Incident) -> str:
-    """Return `at least` and a space if numbers from the list of evidence are lower bounds, or an empty string."""
+    """Return `at least` and a space if numbers from the list are lower bounds, or an empty string."""
     return "at least " if incident.is_full else ""
 
 

@@ -1,4 +1,4 @@
-"""Evaluate the lag of each group in records and in seconds, its status, and its loss of records by retention.
+"""Evaluate the lag of each group, its status, and its loss of records by retention.
 
 This package must not import another package of `evaluation`.
 """

@@ -8,9 +8,9 @@ between two samples. The first rule that applies determines the result:
    offset is from an earlier sample.
 2. `exact` with the lag 0: g is the end offset. The group has read everything.
 3. `at_least`: g is lower than the offset of the oldest point. So the record at g was written before the oldest point
-   was sampled. The age of the oldest point is a lower bound of the lag. After the first sample, the lag is "at least
-   0 s". The monitor never extrapolates. kafka-lag-exporter extrapolates, and showed a lag of three years for a group
-   that read old records again (issue 496).
+   was sampled. The age of the oldest point is a lower bound of the lag. After the first sample, the lag is "at least 0
+   s". The monitor never extrapolates. The tool kafka-lag-exporter extrapolates, and showed a lag of three years (issue
+   496).
 4. `exact`: (o1, t1) is the last point whose offset is at most g. (o2, t2) is the next point.
 
        t = t2 - (o2 - g) * (t2 - t1) / (o2 - o1)        lag = at - t
@@ -19,10 +19,10 @@ between two samples. The first rule that applies determines the result:
    the last sample with the offset o1.
 
 The end offset never decreases between two points. So the true write time is also in (t1, t2]. The error is at most
-`within_seconds` = t2 - t1. If the monitor stores 60 points and samples every 5 s, the error is at most 5 s for a lag
-below 30 s. For a larger lag, the error is about 1/8 of the lag after one hour of samples. After one day of samples, the
-error is at most 1/4 of the lag. `stored/offset_points.py` describes how points are removed. The lag in seconds is never
-negative, NaN or infinite. kafka-lag-exporter can show such values (issue 138).
+`within_seconds` = t2 - t1. With 60 points and a sample every 5 s, the error is at most 5 s for a lag below 30 s. For a
+larger lag, the error is about 1/8 of the lag after one hour of samples. After one day of samples, the error is at most
+1/4 of the lag. `stored/offset_points.py` describes how points are removed. The lag in seconds is never negative, NaN or
+infinite. The tool kafka-lag-exporter can show such values (issue 138).
 
 The method comes from `LookupTable.scala` and `ConsumerGroupCollector.scala` in kafka-lag-exporter. The tests use the
 examples in `LookupTableSpec.scala`.
@@ -119,7 +119,7 @@ def _interpolate(  # noqa: PLR0913, PLR0917 - one argument per column
 ) -> tuple[Float64Array, Float64Array]:
     """Return the interpolated age of the next offset, and the time between its two points, both in milliseconds.
 
-    If the next offset is the end offset, both points are the newest point, so both results are 0 (rule 2).
+    If the next offset is the end offset, both points are the newest point, and both results are 0 (rule 2).
     """
     left_time, right_time = points.times_ms[rows, left], points.times_ms[rows, right]
     right_offset = points.offsets[rows, right]
@@ -130,7 +130,7 @@ def _interpolate(  # noqa: PLR0913, PLR0917 - one argument per column
 
 
 def lowest_end_offset_since(ends: SampledOffsets, rows: Int64Array, since_ms: int) -> tuple[Int64Array, BoolArray]:
-    """Return two columns: the lowest end offset of each row since `since_ms`, and True if there is such an end offset.
+    """Return the lowest end offset of each row since `since_ms`, and True for each row with such an end offset.
 
     End offsets never decrease, so the first end offset is the lowest.
     """

@@ -18,10 +18,10 @@ can read. Rules:
    read_committed consumer ignores records of aborted transactions. A read_uncommitted consumer also reads records of
    aborted transactions. So if a fetch finds only records of aborted transactions, lag and status are unknown, as in
    rule 4.
-3. A row is blocked (`is_blocked`) if there is no record between the committed offset and the start of an open
-   transaction. The lag of a blocked row is still counted up to the high watermark. A blocked row never has the status
-   STOP and never counts as silent. If the committed offset is greater than the last stable offset, the consumer uses
-   read_uncommitted. So its row is not blocked.
+3. A row is blocked (`is_blocked`) if no record exists between the committed offset and an open transaction. The lag of
+   a blocked row is still counted up to the high watermark. A blocked row never has the status STOP and never counts as
+   silent. If the committed offset is greater than the last stable offset, the consumer uses read_uncommitted. So its
+   row is not blocked.
 4. While no fetch has found a record, the unread offsets are *doubtful* in two cases. First case: at most FEW_OFFSETS
    offsets are unread, so all of them may be markers or holes. Second case: the topic has transactions (rule 6), so all
    unread offsets may belong to aborted transactions. A bad status of a doubtful row becomes unknown. If the committed
@@ -33,11 +33,11 @@ can read. Rules:
    Among topics with transactions, and among all other topics, the smallest lag comes first. If a broker refuses READ on
    a topic, the monitor tries again after REFUSED_FOR_MS.
 6. A topic has transactions if the monitor has found a proof. There are two proofs. Without READ permission, the proof
-   is an open transaction: a last stable offset below the end offset. If the monitor has READ permission, the proof is a
-   fetch that finds a marker or a record of a transaction. The proof stays valid while groups have commits for the
-   topic, also after a restart. If an end offset decreases, the topic was created again or lost records. So the proof
-   and the results of the topic are removed. Without READ and without the proof, the monitor requests the last stable
-   offsets of partitions with lag at each sample.
+   is an open transaction: a last stable offset below the end offset. With READ permission, the proof is a fetch that
+   finds a marker or a record of a transaction. The proof stays valid while groups have commits for the topic, also
+   after a restart. If an end offset decreases, the topic was created again or lost records. So the proof and the
+   results of the topic are removed. Without READ and without the proof, the monitor requests the last stable offsets of
+   partitions with lag at each sample.
 
 Limit of rule 6: without READ permission, the monitor detects only transactions that are open during a sample. An
 undetected aborted transaction counts as records if more than FEW_OFFSETS offsets are unread.
@@ -184,8 +184,8 @@ def rows_behind(
 ) -> RowsBehind:
     """Return the given rows, sorted by lag in ascending order.
 
-    If an open transaction begins in the unread offsets of a row, `ends` contains the start of the transaction (rule 3).
-    Partitions without an open transaction can be absent in `stable`.
+    If an open transaction begins in the unread offsets of a row, `ends` contains its start (rule 3). Partitions without
+    an open transaction can be absent in `stable`.
     """
     at = at[np.argsort(report.partitions["lag"].fill_null(0).to_numpy()[at], kind="stable")]
     table = report.partitions.select([*COMMIT, "end_offset", "log_start_offset"]).take(pa.array(at))

@@ -13,13 +13,12 @@ consume rate of a group partition:
    only in memory, so a restart removes all points.
 4. The monitor assumes that the committed offset rises evenly between two commits. So a commit every 60 s has the same
    rate as a commit every second. After a pause of more than WINDOW_MS, the rise is divided over the last WINDOW_MS
-   before the commit. If the previous read of the group's commits was more than WINDOW_MS ago, the rise is divided over
-   the time since this read.
+   before the commit. If the previous read of commits was more than WINDOW_MS ago, the rise is divided over the time
+   since this read.
 5. Usually, the window ends at the last commit. A time without commits is normal up to the longest interval between two
    commits. The time after the longest interval is part of the window, as time without progress. Intervals of WINDOW_MS
    or more are pauses and do not count as intervals. So after the last commit, the rate falls to 0 within two windows.
-   The time since the last commit is counted only as far as the monitor has read the group's partition of
-   `__consumer_offsets`.
+   The time since the last commit ends where the monitor's reading of `__consumer_offsets` ends.
 6. The rate is unknown if the points cover less than MIN_SPAN_MS. Exception: if the last commit is older than the
    window, the rate is 0.
 
@@ -31,11 +30,12 @@ Rules for the produce rate of a topic partition:
 
 Rules for rows and groups:
 
-8. If an open transaction blocks the group, or if the topic or the partition does not exist, both rates are unknown.
+8. If the group is blocked, or if the topic or the partition does not exist, both rates are unknown.
 9. The rate of a group is the sum of its partitions. Deleted partitions do not count. If the rate of any other partition
    is unknown, the sum is unknown.
-10. Time to catch up = lag / (consume rate - produce rate). The time to catch up is unknown if there is no lag, or if
-    the rates differ by at most MIN_GAIN times the larger rate. A smaller difference may be an error of the two rates.
+10. Time to catch up = lag / (consume rate - produce rate). The time to catch up is unknown if there is no lag. It is
+    also unknown if the rates differ by at most MIN_GAIN times the larger rate. A smaller difference may be an error of
+    the two rates.
 """
 
 from __future__ import annotations

@@ -8,12 +8,11 @@ The first rule that applies determines the status. The output contains the numbe
    to W's last commit. Second, all end offsets of the last RECENT_END_OFFSETS_MS are greater than the last committed
    offset. If the group has reached a recent end offset, it had read everything a short time ago. So the unread records
    are new, and the status is not STOP. A client that has read everything does not have to commit (Burrow issue 303).
-   Rule 2 comes before rule 4, because rule 4 reports OK even if a lag of 0 in W is a week old (Burrow issue 290).
-3. REWIND: a committed offset is lower than the previous committed offset, and no later commit reaches the previous
-   offset again. Only the first decrease in W is checked. During rebalances, committed offsets often decrease for a
-   short time and then increase again. A short decrease of committed offsets is not REWIND. After a reset to the
-   earliest offset, W still contains lags of 0 for some time. Rule 4 would report OK after such a reset, so rule 3 comes
-   before rule 4 (Burrow issue 716).
+   Rule 2 comes before rule 4, because rule 4 reports OK for an old lag of 0 in W (Burrow issue 290).
+3. REWIND: a committed offset decreases, and no later commit reaches the previous offset again. Only the first decrease
+   in W is checked. During rebalances, committed offsets often decrease for a short time and then increase again. A
+   short decrease of committed offsets is not REWIND. After a reset to the earliest offset, W still contains lags of 0
+   for some time. Rule 4 would report OK after such a reset, so rule 3 comes before rule 4 (Burrow issue 716).
 4. At least one lag in W is at most A: OK. The group had read everything at least once within W.
 5. STALL: W has two or more commits, and all have the same offset. The client is alive but makes no progress.
 6. WARN: W has two or more lags, and each lag is equal to or greater than the previous lag. The group is slower than the
@@ -27,9 +26,9 @@ The first rule that applies determines the status. The output contains the numbe
 
 Intended differences from Burrow: If W has a single commit, Burrow immediately shows STOP. Instead, the monitor shows
 STOP only after more than LONE_COMMIT_SILENCE_MS without a commit. STALL requires at least two commits. WARN requires at
-least two lags. The time since the last commit is counted only as far as the monitor has read the group's partition of
-`__consumer_offsets`. So a group does not get the status STOP if only the monitor is late. The status is null if there
-are no commits, or if the lag or the read time is unknown.
+least two lags. The time since the last commit ends where the monitor's reading of `__consumer_offsets` ends. So a group
+does not get the status STOP if only the monitor is late. The status is null if there are no commits, or if the lag or
+the read time is unknown.
 
 Known weakness: if the lag decreases once within W, the status is not WARN. So a slow group whose lag goes up and down
 has the status OK. Burrow has the same weakness (issue 738).

@@ -10,7 +10,7 @@ applies determines whether a partition is included or excluded:
    (kafka-lag-exporter issues 63, 290). During a rebalance, the next subscriptions are unknown.
 3. The subscription of a member is unreadable: the partition is included, because the subscription may contain the
    topic.
-4. A member subscribes to the topic, or a partition of the topic is assigned to a member: the partition is included.
+4. A member subscribes to the topic or has a partition of the topic: the partition is included.
 5. No member reads the topic: the partition is excluded.
 
 Burrow never stops reporting topics that a group no longer reads (issues 14, 504, 854). Users of klag must exclude

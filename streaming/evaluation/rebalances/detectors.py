@@ -5,12 +5,12 @@ The detectors evaluate the summaries of the group's last rebalances. The time of
 clock, a restart would look like a storm, because the monitor then reads old records quickly. With the wall clock, the
 monitor would also report silence before it has read the last records. Rules:
 
-1. The *window* is the last `window_seconds` before now. A generation without a record is in the window if the group's
-   previous record and next record are in the window. A deleted group has no conditions.
+1. The *window* is the last `window_seconds` before now. A generation without a record is in the window if the previous
+   and the next record are in the window. A deleted group has no conditions.
 2. `rolling_restart`: the members are replaced one by one. All of the following must be true. At least two members left
    the group, or rejoined it with their group instance id. The replaced members were in the group before the window
-   began. Each replaced member left or rejoined only once. The numbers of replaced and of joined members differ by at
-   most one, or by at most a quarter of the group. All new members are still in the group. In at least two thirds of the
+   began. Each replaced member left or rejoined only once. The numbers of left and of joined members differ by at most
+   one, or by at most a quarter of the group. All new members are still in the group. In at least two thirds of the
    rebalances, a member joined, left or rejoined. The next cooperative rounds of rebalances with a joined, left or
    rejoined member count, too. The other rebalances can have other causes, because clients sometimes rejoin for a reason
    that no record shows. If the strategy changed within the window, each member may be replaced twice. An upgrade from

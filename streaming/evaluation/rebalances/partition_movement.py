@@ -1,8 +1,8 @@
 """Count the partitions that a rebalance moved, the necessary moves, and the partitions without an owner.
 
 The counts come only from records. So the rows are the same, even if the monitor reads the records much later. The
-assigned partitions show which partitions a topic has. A topic has a *gap* if one of its partitions is unassigned, and a
-partition with a higher number is assigned. If a topic has a gap, `fewest_moves` is unknown.
+assigned partitions show which partitions a topic has. A topic has a *gap* if a partition is unassigned, and a partition
+with a higher number is assigned. If a topic has a gap, `fewest_moves` is unknown.
 
 No record shows that a topic was deleted, or created again with fewer partitions. So if a classic group no longer
 assigns a partition, the partition may no longer exist. A partition that may no longer exist counts as a partition
@@ -38,10 +38,10 @@ class PartitionMovement(msgspec.Struct, frozen=True):
     is None. If a partition has no owner or several owners, `fewest_moves` is also None. `is_exact` is False if
     `fewest_moves` is only a lower bound. `withheld` contains the partitions that a member must revoke in the present
     round (KIP-429, first round). No member gets withheld partitions in the present round. `unowned` contains the
-    partitions of subscribed topics without an owner after the rebalance. Only known partitions are included: a member
-    owned or claims the partition, or the partition was unowned before the rebalance. Some partitions without an owner
-    may no longer exist. `unowned_before_partitions` is the number of partitions in `unowned` that already had no owner
-    after the previous rebalance. None means unknown.
+    partitions of subscribed topics without an owner after the rebalance. Only known partitions are included: partitions
+    with an earlier owner or a claim, and partitions that were already unowned. Some partitions without an owner may no
+    longer exist. `unowned_before_partitions` is the number of partitions in `unowned` that already had no owner after
+    the previous rebalance. None means unknown.
     """
 
     moved_partitions: int | None = None

@@ -7,8 +7,8 @@ Rules:
    targets are not a new rebalance. A snapshot without a generation is not compared. For example, the record is
    unreadable, or the group is a classic group in the polling mode.
 2. `first_seen`: the first snapshot of a group. `created`: the first snapshot after the group was created again. Neither
-   is compared. A group was created again if it has a lower generation, a different group type, or different members at
-   the same generation. A group was also created again if its records are in a different partition of
+   is compared. A group was created again if it has a lower generation, or a different group type. Different members at
+   the same generation also prove this. A group was also created again if its records are in a different partition of
    `__consumer_offsets`. A record after the end of the group also shows that the group was created again. `upgraded` or
    `downgraded`: the group changed to a different protocol, or back to the classic protocol. For an upgrade or a
    downgrade, a tombstone is not the end of the group (`advance`, rule 6).
@@ -145,8 +145,8 @@ class RebalanceBaseline(msgspec.Struct, frozen=True):
     """The state of the group after its last rebalance. The next rebalance is compared with the baseline.
 
     If `snapshot` is None, the snapshot is equal to the group's present state (see `rebalance_history`). `end` is the
-    snapshot at the end of the group: at the tombstone, or when no broker listed the group any more. If a cooperative
-    round withheld partitions, `owners_before` contains the partitions that each member had before that round. `unowned`
+    snapshot at the end of the group: the tombstone, or the time when no broker listed the group. If a cooperative round
+    withheld partitions, `owners_before` contains the partitions that each member had before that round. `unowned`
     contains the partitions without an owner after the last rebalance. If `is_partial` is True, the last record was the
     record of an upgrade or downgrade. The record of an upgrade or downgrade does not contain the partitions of members
     that left. So the partitions of members that left are missing in `snapshot`.

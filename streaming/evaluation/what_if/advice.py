@@ -6,8 +6,8 @@
    member, also to new members. So the advice never gives a fast member more than the lowest capacity.
 3. An assignment is *sufficient* if its busiest member receives at most (1 - HEADROOM) times the capacity. The remaining
    capacity covers the errors of the measured rates.
-4. There is no advice if the capacity is unknown or 0, or if the produce rate of a partition is unknown. There is also
-   no advice if the present assignment is sufficient: the group has recovered, or is moving partitions.
+4. There is no advice if the capacity is unknown or 0, or if a produce rate is unknown. There is also no advice if the
+   present assignment is sufficient: the group has recovered, or is moving partitions.
 5. Only the built-in strategies of the group's protocol are computed. For a KIP-848 group, only the coordinator's
    assignors are computed.
 6. If several assignments are sufficient, the advice is the assignment with the lowest rate of the busiest member. Among

@@ -2,25 +2,23 @@
 
 Lag does not show the loss of records. If retention is a month, a lag of a million records may be harmless. If retention
 is an hour, the same lag may be too high. If the lag of a row is unknown, all values of the row are unknown (`lag.py`
-shows the reason). In the rules, c is `next_offset` (the committed offset, or the offset of the first record after it),
-and s is the log start offset. Rules:
+shows the reason). In the rules, c is `next_offset`, and s is the log start offset. Rules:
 
 1. `records_lost` = s - c if c < s, otherwise 0. `records_lost` counts the offsets that the group has not committed and
    can never read. Compaction and aborted transactions leave offsets without records, so `records_lost` is an upper
-   bound. If no fetch has found a record among the lost offsets, all of them may be markers or aborted records
+   bound. If no fetch has found a record among the lost offsets, all may be markers or aborted records
    (`next_offsets.py`). The deletion of markers or aborted records is not a loss. So without a found record,
    `records_lost` is null if at most FEW_OFFSETS offsets are lost. It is also null if the topic has transactions. A
    known loss stays known while the committed offset stays the same, also after a restart. Without this rule, a small
    loss would become unknown, because a deleted record cannot be fetched again.
 2. `lost_since_ms`: the time of the first sample in which s is greater than c. If the commit is later than the first
    sample of the loss, the time of the commit is used. The kind is `at_least` if s was already greater than c in the
-   oldest stored sample. The time stays the same in all samples of one loss, even if the group commits or old samples
-   are removed. The time also stays the same if the loss is unknown for some samples.
+   oldest stored sample. The start time of a loss stays the same, even after a commit or the removal of old samples. The
+   time also stays the same if the loss is unknown for some samples.
 3. `seconds_until_lost` is 0 if records are already lost. If the lag is 0, the value is null, because a group that has
-   read everything cannot lose records. Otherwise, there are two estimates: from the rate of the log start offset (rules
-   4 to 6), and from `retention.ms` (`time_retention.py`). The result is the smaller estimate. The second estimate is
-   the result if the first estimate is unknown, or only the maximum of rule 6. If both estimates are unknown, the value
-   is null.
+   read everything cannot lose records. Otherwise, the rate of the log start offset (rules 4 to 6) and `retention.ms`
+   (`time_retention.py`) give two estimates. The result is the smaller estimate. The second estimate is the result if
+   the first estimate is unknown, or only the maximum of rule 6. If both estimates are unknown, the value is null.
 4. The rate is unknown if the log start offset moved less than twice within RATE_WINDOW_MS. For example, the rate is
    unknown for compacted topics and for new topics.
 5. If the rate is known, the estimate comes from two moves of the log start offset within RATE_WINDOW_MS. (s1, t1) is
@@ -34,9 +32,8 @@ and s is the log start offset. Rules:
    replaced by the maximum, and its kind is `at_least`. The kind of all other results is `estimate`.
 
 Limit of the method: it assumes that the group does not commit again. If retention is by time, brokers now delete the
-records that were written one retention time ago. So if many records were written at that time, the log start offset
-will soon move faster than the computed rate. The monitor cannot predict DeleteRecords requests and changes of
-`retention.ms`.
+records that were written one retention time ago. If many records were written at that time, the log start offset will
+soon move faster than the rate. The monitor cannot predict DeleteRecords requests and changes of `retention.ms`.
 
 Example: the log start offset rises by 1000 every 600 s. At 1200 s, it rises to 2000. For c = 4500, the result at 1500 s
 is 2500 / (1000 / 600 s) - 300 s = 1200 s. So the predicted time of the loss is 2700 s. The real loss is at 3000 s, when
@@ -172,7 +169,7 @@ def _lost_since(
 
 
 def losses(partitions: pa.Table, earlier: Losses = _NO_LOSSES) -> Losses:
-    """Return the losses in the rows of an evaluation, and the earlier losses in rows that are unknown now (rule 2)."""
+    """Return the losses of an evaluation, and the earlier losses of rows that are unknown now (rule 2)."""
     is_lost = pc.is_valid(partitions["lost_since_ms"])
     unknown = partitions.filter(pc.is_null(partitions["records_lost"])) if earlier else partitions.slice(0, 0)
     hidden = {key: earlier[key] for key in _keys(unknown) if key in earlier}
@@ -185,7 +182,7 @@ _LOSS_COLUMNS = ("lost_since_ms", "lost_since_kind", "committed_offset")
 
 
 def _continues(partitions: pa.Table, at: Int64Array, earlier: Losses) -> BoolArray:
-    """Return True for each row in `at` whose committed offset has not changed since a known loss (end of rule 1)."""
+    """Return True for each row in `at` with the same committed offset as in a known loss (rule 1)."""
     rows = partitions.take(pa.array(at))
     continues = np.zeros(partitions.num_rows, dtype=np.bool_)
     columns = zip(_keys(rows), rows["committed_offset"].to_pylist(), rows["unknown_reason"].to_pylist(), strict=True)
@@ -244,10 +241,9 @@ def _until_lost(  # noqa: PLR0913, PLR0917 - one argument per column
 
 
 def _moves(points: OffsetPoints, rows: Int64Array, since_ms: int) -> tuple[Int64Array, ...]:
-    """Return four columns: offset and time of the last move, and the increase and the time since the first move.
+    """Return four columns: the offset and the time of the last move, and the two differences to the first move.
 
-    The increase and the time are differences between the first and the last move. Only moves since `since_ms` count. If
-    there are fewer than two moves, the increase is 0.
+    Only moves since `since_ms` count. With fewer than two moves, the difference of the offsets is 0.
     """
     offsets, times_ms = points.offsets[rows], points.times_ms[rows]
     is_move = np.zeros(offsets.shape, dtype=np.bool_)

@@ -23,9 +23,8 @@ The monitor requests end offsets after it has read the commits. Rules for these 
    commit. So Burrow's lag is too low and often 0, which resolves alerts too early. An end offset is used only for the
    newest commit of a row. If several lags came from the same end offset, these lags would decrease, even if the group
    does not catch up.
-6. If the committed offset of an entry is greater than the end offset, the entry and all earlier entries are removed.
-   There are two possible causes. The topic was deleted and created again, or a client committed an offset that never
-   existed.
+6. If a committed offset is greater than the end offset, its entry and all earlier entries are removed. There are two
+   possible causes. The topic was deleted and created again, or a client committed an offset that never existed.
 
 Source: Burrow, `core/internal/storage/inmemory.go`.
 """

@@ -34,7 +34,7 @@ _TAILS_SCHEMA = pa.schema(
 
 
 def row_numbers(known: pa.Table, rows: pa.Table) -> Int64Array:
-    """Return for each row of `rows` the number of the same row in `known`, or -1 if `known` does not contain the row.
+    """Return for each row of `rows` the number of the same row in `known`, or -1 if absent.
 
     The first column of `known` is the topic. The other columns are numbers. The rows of `known` are distinct.
     """

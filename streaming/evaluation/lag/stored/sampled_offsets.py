@@ -1,7 +1,7 @@
 """Store sampled offsets of many topic partitions by name: either end offsets or log start offsets.
 
-So the monitor soon knows the lag in seconds again after a restart. kafka-lag-exporter shows NaN for some minutes after
-a restart.
+So the monitor soon knows the lag in seconds again after a restart. The tool kafka-lag-exporter shows NaN for some
+minutes.
 """
 
 from __future__ import annotations
