@@ -179,8 +179,8 @@ class Clock:
     def first_after(self, seconds: int) -> tuple[int, int] | None:
         """Find the first record that sets the clock to a time after `seconds`.
 
-        Return the record's offset, and the highest missing offset below the record. Return None if the batch contains
-        no record after `seconds`.
+        Return the record's offset, and the highest missing offset below the record. Return None if no record sets the
+        clock to a time after `seconds`.
         """
         at = int(np.searchsorted(self.steps[:, 0], seconds, side="right"))
         return (int(self.steps[at, 1]), int(self.steps[at, 2])) if at < len(self.steps) else None

@@ -80,7 +80,10 @@ def canonical_key(key: bytes) -> bytes:
 
 
 def check_commits(key: BinaryColumn, value: BinaryColumn) -> CommitCheck:
-    """Accept commits and tombstones whose bytes match the layout exactly. All other rows go to the decoder."""
+    """Accept commits and tombstones whose bytes match the layout exactly.
+
+    All rows with a different layout go to the decoder.
+    """
     tombstone = value.length < 0
     committed = np.where(tombstone, TOMBSTONE, value.int_at(value.start + COMMITTED_OFFSET_AT, 8))
     is_sound = _keys_are_whole(key) & (tombstone | (_values_are_whole(value) & (committed >= 0)))

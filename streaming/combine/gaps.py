@@ -34,8 +34,8 @@ Each rule applies to one group. `partition_gaps` updates the gaps with each batc
    - The gap is unknown if the group has no last commit and the missing offset is before the boundary.
    The gap can also be unknown if no offset is missing. `no_commit_before`: the group has no last commit.
    `no_commit_after`: no partition has a first commit when the gap closes.
-8. If the first commit has an earlier timestamp than the last commit, the gap is unknown (`clock_went_back`). The cause
-   is two brokers with different clocks.
+8. If the first commit has an earlier timestamp than the last commit, the gap is unknown (`clock_went_back`). Two
+   brokers with different clocks are the cause of an earlier timestamp.
 9. The first commit of a partition (rule 3) can have a lower committed offset than its last commit (rule 2). The
    *recommitted records* are the records between the first commit's offset and the last commit's offset. For example,
    between the offsets 100 (last commit) and 60 (first commit), there are 40 recommitted records. If the offset of the

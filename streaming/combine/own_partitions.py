@@ -10,7 +10,7 @@
    group from this partition: the *home* of the group. At first, the home has no records of the group. So the group
    starts again without members and offsets. When members time out or offsets expire, brokers still write to the group's
    earlier partition. But members use only the group in the home. So the home has priority over every other partition.
-4. If no count is known, every partition is accepted.
+4. If no partition count is known, every partition is accepted.
 """
 
 from __future__ import annotations

@@ -123,7 +123,10 @@ class _GapMerger:
     """The offsets of each group's membership changes in the batch, in log order."""
 
     def apply_membership_changes(self) -> None:
-        """Collect the membership changes. Add a group's first change to its open gap, if the gap has no change yet."""
+        """Collect the membership changes.
+
+        Add a group's first membership change to its open gap, if the gap has no membership change yet.
+        """
         for change in self.inputs.membership_changes:
             self.changed_offsets.setdefault(change.group, []).append(change.offsets_topic_offset)
         for group in self.open.keys() & self.changed_offsets.keys():

@@ -1,9 +1,9 @@
-"""The what-if results of a group: the assignment that each strategy would compute for it.
+"""The what-if results of a group: the assignment that each strategy would compute for the group.
 
 The monitor computes the what-if results when it evaluates a generation. Rules:
 
-1. The computation starts from the assignment of the evaluated generation. A group without a fairness score has what-if
-   results only for the reason `subscriptions_too_many` (`imbalance`, rule 4).
+1. The computation starts from the assignment of the evaluated generation. A group without a score has what-if results
+   only if its `score_reason` is `subscriptions_too_many` (`imbalance`, rule 4).
 2. The monitor computes results for the present number of members. A group with up to `MOST_PARTITIONS_CHANGED`
    partitions also has results for one member more and one member fewer. A group with more than `MOST_PARTITIONS`
    partitions has no what-if results.
@@ -44,7 +44,7 @@ _ACCEPTED_SCORE_REASONS = frozenset({"", "subscriptions_too_many"})
 
 
 class Alternative(msgspec.Struct, frozen=True, array_like=True):
-    """The what-if result of one strategy for the group after `change`.
+    """The what-if result of one strategy for the group after one `change` of its members.
 
     All numbers describe the assignment of `strategy`. If `strategy` is `TODAY`, all numbers describe the present
     assignment. If a user's strategy fails or returns an invalid assignment, `failure` contains a reason and a

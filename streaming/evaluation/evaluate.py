@@ -6,11 +6,11 @@
    progress, because the coordinator writes no record about it. While a KIP-848 group reconciles, its verdict stays the
    same, because the verdict depends only on the targets.
 3. A group without membership records only commits offsets (`assign()` in the Java client). For a group that only
-   commits offsets, state and type come from the listing of groups. Its report contains no members, no assignment and no
-   rebalances.
+   commits offsets, state and type come from the listing of groups. The report of a group that only commits offsets
+   contains no members, no assignment and no rebalances.
 4. For each of the three common rules, the report contains the number of partitions that break the rule. Withheld
    partitions do not count. If the assignment of a member is unknown, the number of unowned partitions is unknown. The
-   other two numbers are then lower bounds, or unknown if the lower bound is 0.
+   numbers for the other two rules are then lower bounds, or unknown if the lower bound is 0.
 """
 
 from __future__ import annotations

@@ -173,10 +173,10 @@ def _advance_all(snapshot: GroupSnapshot, events: Iterable[GroupEvent]) -> Group
 def _split_waiting(
     waiting: Sequence[GroupSnapshot], names: TopicNames
 ) -> tuple[tuple[GroupSnapshot, ...], tuple[GroupSnapshot, ...]]:
-    """Return the snapshots before the first snapshot that must wait for topic names, and the other snapshots.
+    """Divide the snapshots: the first part ends before the first snapshot that waits for topic names.
 
     The rows of the first part are written now. If the snapshots have more than PENDING_MEMBERS members, the first part
-    also contains the oldest waiting snapshots. Their rows contain topic ids.
+    also contains the oldest waiting snapshots. The rows of waiting snapshots contain topic ids.
     """
     members = 0
     first_allowed = len(waiting)
@@ -225,7 +225,7 @@ def _apply_facts(
 
     `facts` does not contain the end of the group. An incomplete verdict is computed again. A complete verdict is
     computed again if the coordinator reported a different assignor. A complete verdict is also computed again if it
-    depends on samples with corrected times. In both cases, the rows of the previous verdict stay in the table.
+    depends on samples with corrected times. The rows of the previous verdict stay in the table.
     """
     snapshot, evaluation = state.snapshot, state.evaluation
     for fact in facts:

@@ -1,7 +1,7 @@
 """The limits of a group: its allowed lag, the severity of its alerts, and the team that owns it.
 
-The settings (`[[groups]]`) set these limits. A group without an entry has the default limits. Alert rules compare the
-lag and the commit gaps of a group with its limits.
+The settings (`[[groups]]`) set these limits. A group without an entry in the settings has the default limits. Alert
+rules compare the lag and the commit gaps of a group with its limits.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class Evaluation(msgspec.Struct, frozen=True):
 
     `imbalances` describes how partitions are distributed. `skew` is the topic skew, or None if there is no topic skew.
     `metadata_sampled_at_ms` is the time of the oldest sample of topic metadata. `assigned_by` is the library that
-    computed the assignment, with the evidence for this library. `not_known` contains the names of missing inputs.
+    computed the assignment, with the evidence for the library. `not_known` contains the names of missing inputs.
     `awaits_sample` is True if the present sample of a topic is older than the record and contradicts the record.
     """
 

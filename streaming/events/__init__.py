@@ -159,7 +159,7 @@ class TopicMetadata(msgspec.Struct, frozen=True):
         racks: for each partition, the racks of its replicas.
         topic_id: None if the brokers have no topic ids, or if the group does not need the id.
         since_ms: the time of the first sample that showed the value of `partitions`. All later samples showed the same
-            value. `since_ms` is set only in the state of a group.
+            number of partitions. `since_ms` is set only in the state of a group.
 
     """
 
@@ -235,7 +235,7 @@ class DecodeFailed(msgspec.Struct, frozen=True, tag="record_unreadable"):
     """The value of a membership record could not be decoded.
 
     The key was decoded, and the record is stored in the quarantine table. The undecodable record replaces a part of the
-    group's state, so this part is now unknown. `entry` and `entry_of` identify the unknown part (`entry_name`).
+    group's state, so the part is now unknown. `entry` and `entry_of` identify the unknown part (`entry_name`).
     """
 
     position: Position

@@ -48,7 +48,7 @@ def log_event(
 
 
 def decode_failed_event(key: bytes, position: Position) -> tuple[str, DecodeFailed] | None:
-    """Return (group id, event) for an undecodable record. Return None if its key is not a membership key.
+    """Return (group id, event) for an undecodable record. Return None if the key of the record is not a membership key.
 
     >>> group_id, event = decode_failed_event(bytes.fromhex("0005 0001 67 0001 6d"), Position(0, 5, 7))
     >>> group_id, event.group_type, event.entry, event.entry_of

@@ -7,10 +7,10 @@ No record contains the assignor of the coordinator. The assignor can be differen
    enough records to know the state of the group. No member specifies an assignor.
 2. The monitor sends the first request immediately, and then one request every `ASK_AGAIN_SECONDS`.
 3. If the group has a new epoch, the monitor sends the next request immediately in two cases. In the first case, the
-   assignor is unknown. In the second case, the group's targets break a rule of the known assignor. A possible reason is
-   that the broker uses a different assignor now.
-4. A response contains a group epoch. The assignor in the response is valid only for this epoch. The monitor uses a
-   response only after it has read records with the epoch of the response.
+   assignor is unknown. In the second case, the group's targets break a rule of the known assignor. A changed assignor
+   of the broker is a possible reason.
+4. A response contains a group epoch. The assignor in the response is valid only for the epoch in the response. The
+   monitor uses a response only after it has read records with the epoch of the response.
 5. If the coordinator does not answer, the known assignor of the group does not change.
 """
 

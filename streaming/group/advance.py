@@ -3,24 +3,25 @@
 The terms are the same as in Kafka's coordinator (`ClassicGroup`, `ConsumerGroup`, `GroupMetadataManager`). For a
 classic group, "generation" means its generation. For every other group, "generation" means the group epoch. Rules:
 
-1. The state contains the position of the group's last record. A record at or before this position was already read and
-   does not change the state. So the counts stay correct if the monitor reads the log a second time. Only positions in
-   the same partition are compared. If the partition count of `__consumer_offsets` changes, a group can move to a
-   different partition (`combine.own_partitions`). In the new partition, the group is treated as created again (rule 5).
+1. The state contains the position of the group's last record. A record at or before the stored position was already
+   read and does not change the state. So the counts stay correct if the monitor reads the log a second time. Only
+   positions in the same partition are compared. If the partition count of `__consumer_offsets` changes, a group can
+   move to a different partition (`combine.own_partitions`). In the new partition, the group is treated as created again
+   (rule 5).
 2. The first record of a group does not change the counts, because its earlier records are unknown.
-3. If a record has the same generation as the previous record, the group has not rebalanced. Then a static member
-   rejoined with a new member id and got its old assignment.
+3. If a record has the same generation as the previous record, the group has not rebalanced. In a record with the same
+   generation, a static member rejoined with a new member id and its old assignment.
 4. If the generation is higher than before, the difference is added to the number of rebalances. If the group has no
    members in the new generation, the difference includes one transition to Empty. The transition to Empty has its own
    counter and does not count as a rebalance.
 5. If the generation is lower, or if the previous record was a tombstone, the group was created again. The number of
    rebalances is kept, and the record does not change the number.
-6. An upgrade to the consumer protocol, or a downgrade from it, starts with a tombstone. The next record is from the
-   same group and has a different group type. The coordinator writes the tombstone and the next record in one append.
-   The group keeps its counts. If the group was empty, it can start again at a lower generation. Such a restart of an
-   empty group does not change the counts. If the group was a streams group, the tombstone of its topology is also
-   between these two records. The tombstone of a topology does not create an event. So for a streams group, rule 6 also
-   applies to the second record after the tombstone of the group.
+6. An upgrade to the consumer protocol, or a downgrade from the consumer protocol, starts with a tombstone. The next
+   record is from the same group and has a different group type. The coordinator writes the tombstone and the next
+   record in one append. The group keeps its counts. An empty group can start again at a lower generation. Such a
+   restart of an empty group does not change the counts. For a streams group, the tombstone of its topology comes
+   between the tombstone of the group and the next record. The tombstone of a topology does not create an event. So for
+   a streams group, rule 6 also applies to the second record after the tombstone of the group.
 7. The generation of a classic group can increase by more than 1 from one record to the next. The state then contains a
    `Skip` for the generations without a record. The monitor removes the `Skip` when it knows whether it has read the
    complete log between the two records. If the group is deleted earlier, the `Skip` stays. Without this rule, the
@@ -35,9 +36,9 @@ classic group, "generation" means its generation. For every other group, "genera
 10. A coordinator's response (`GroupDescribed`) replaces the whole state. If the response is equal to the previous
     response, the state does not change. If the group type is not the same as in the previous response, the group was
     upgraded or downgraded. For a classic group, the response contains no generation. So a response counts as one
-    rebalance (or one transition to Empty) if two conditions are true. First, the response shows that the group is not
-    in a rebalance. Second, the previous response showed a rebalance, or different members, subscriptions or
-    assignments. The count is a lower bound, because the monitor can miss rebalances between two responses.
+    rebalance (or one transition to Empty) under two conditions. First, the response shows that the group is not in a
+    rebalance. Second, the previous response showed a rebalance, or different members, subscriptions or assignments. The
+    count is a lower bound, because the monitor can miss rebalances between two responses.
 11. With a new checkpoint, the monitor reads the log again from its start. If the tables contain counts of the group
     from an earlier checkpoint, the counts continue. Records up to the group's last row in the tables are not counted
     again (`Resume`).
@@ -99,7 +100,7 @@ the limit, the oldest `Skip` values are removed. A removed `Skip` never counts a
 
 
 def advance(snapshot: GroupSnapshot, event: GroupEvent) -> GroupSnapshot:
-    """Return the snapshot after the event. This function is pure: the result depends only on the arguments."""
+    """Return the snapshot after the event."""
     return apply_fact(snapshot, event) if isinstance(event, ExternalFact) else _apply_log_event(snapshot, event)
 
 
@@ -169,7 +170,7 @@ def _leave_earlier_partition(snapshot: GroupSnapshot, event: LogEvent) -> GroupS
 def _as_living(snapshot: GroupSnapshot, event: LogEvent, group_type: str) -> GroupSnapshot:
     """Return the snapshot to which a record of this group type is applied.
 
-    If the group has a different type, or if it does not exist any more, the result has no members. Such a group was
+    If the group has a different type, or does not exist any more, the result has no members. The group was then
     upgraded or downgraded (rule 6), or created again (rule 5).
     """
     if snapshot.position is None or (snapshot.group_type == group_type and not snapshot.is_over):

@@ -35,7 +35,7 @@ def apply_fact(snapshot: GroupSnapshot, fact: ExternalFact) -> GroupSnapshot:
 def _store_topics(snapshot: GroupSnapshot, event: TopicsSampled) -> GroupSnapshot:
     """Store the latest sample and the name of each topic. Samples can arrive in any order.
 
-    If `is_time_corrected` is True, the times of the stored samples are wrong, so the event replaces these samples.
+    If `is_time_corrected` is True, the event replaces the stored samples, because their times are wrong.
     """
     topics = dict(snapshot.topics)
     for topic in snapshot.subscribed_topics():

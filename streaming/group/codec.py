@@ -60,7 +60,7 @@ class StateCodec(Generic[Stored]):
             )
 
     def decode(self, version: int, encoded: bytes) -> Stored:
-        """Decode a value. First convert bytes of an older version to the present version, step by step.
+        """Decode a value. If necessary, convert bytes of an older version to the present version first, step by step.
 
         Raises StateVersionError if the version is newer than the present version, or if a migration is missing.
         """

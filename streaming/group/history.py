@@ -7,13 +7,14 @@ with the square of the member count. So only these records get a row:
 - each record of a classic group,
 - each group epoch,
 - each record of an assignment epoch, because the coordinator writes all targets before this record,
-- each current assignment that changes the group's state, and each undecodable record that changes it,
+- each current assignment and each undecodable record that changes the group's state,
 - the record after which every member has reached its target,
 - the record after which every member has acknowledged its target,
 - the end of the group: its tombstone, or the proof that the group does not exist any more.
 
-The rules do not depend on how records are divided into batches. A coordinator's response gets a row if it differs from
-the previous response. If only the members' progress towards their targets differs, the response does not get a row.
+The rules do not depend on how records are divided into batches. A coordinator's response gets a row if the response
+differs from the previous response. If only the members' progress towards their targets differs, the response does not
+get a row.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def is_reportable(before: GroupSnapshot, event: GroupEvent, after: GroupSnapshot
     """Return True if the table must contain a row for the snapshot `after`.
 
     The result is also True if the monitor has already written the row with an earlier checkpoint (`is_reread`). The
-    monitor compares a re-read row with the next row, but does not write the re-read row again.
+    monitor does not write the row again, but compares the next row with this row.
     """
     if isinstance(event, GroupVanished):
         return after.state != before.state

@@ -63,8 +63,8 @@ class GroupListing:
     """All groups that the brokers listed, and the reasons why other groups can be missing.
 
     Even a complete listing does not prove that a group is gone. The monitor asks the brokers one after the other. If
-    the coordinator of a group changes during this time, possibly no broker lists the group. Only `GroupNotFound` proves
-    that a group is gone.
+    the coordinator of a group changes between two requests, possibly no broker lists the group. Only `GroupNotFound`
+    proves that a group is gone.
     """
 
     sampled_at_ms: int

@@ -59,7 +59,7 @@ class GroupMember(msgspec.Struct, frozen=True):
 
 
 def member_name(client_id: str, client_host: str, group_instance_id: str | None) -> str:
-    """Return the name of a member: the instance id, or the client id and the host if there is no instance id.
+    """Return the name of a member: the instance id, or the client id and the host without an instance id.
 
     The member id is not used, because a client gets a new member id at every start.
 
@@ -115,7 +115,7 @@ def members(snapshot: GroupSnapshot) -> tuple[GroupMember, ...]:
 
 
 def leader(snapshot: GroupSnapshot) -> GroupMember | None:
-    """Return the member that computed the assignment of a classic group. None if it is unknown.
+    """Return the member that computed the assignment of a classic group. None if the leader is unknown.
 
     In a KIP-848 group, the coordinator computes the assignment. DescribeGroups does not return the leader.
     """

@@ -109,10 +109,10 @@ class ModernGroup(msgspec.Struct, frozen=True):
         return [member_id for member_id in self.members if self._is_unresolved(member_id)]
 
     def server_assignor(self) -> str | None:
-        """Return the assignor in use, or None if it is unknown.
+        """Return the assignor in use, or None if unknown.
 
-        The assignor is unknown if no member specifies an assignor and the coordinator has not reported one. The
-        assignor is also unknown if several assignors have the most votes.
+        The assignor is unknown if no member specifies an assignor, and the coordinator has not reported an assignor.
+        The assignor is also unknown if several assignors have the most votes.
         """
         named = self.server_assignors()
         return named[0] if len(named) == 1 else None
@@ -121,9 +121,9 @@ class ModernGroup(msgspec.Struct, frozen=True):
         """Return the assignors that are possibly in use.
 
         The result contains the assignors with the most votes of members. If several assignors have the most votes,
-        `ModernGroup.computePreferredServerAssignor` can return any of them. If no member votes, the broker uses the
-        first assignor in its configuration. No record contains the first assignor in the configuration. So the result
-        is the assignor that the coordinator reported.
+        `ModernGroup.computePreferredServerAssignor` can return any assignor of them. If no member votes, the broker
+        uses the first assignor in its configuration. No record contains the first assignor in the configuration. So the
+        result is the assignor that the coordinator reported.
         """
         votes = Counter(member.server_assignor for member in self.members.values() if member.server_assignor)
         if not votes:
@@ -150,7 +150,7 @@ class ModernGroup(msgspec.Struct, frozen=True):
         return frozenset(held)
 
     def unnamed_target_ids(self) -> frozenset[str]:
-        """Return the topic ids in the targets for which no name is known."""
+        """Return the ids of the topics in the targets whose names are unknown."""
         return frozenset(topic_id for target in self.targets.values() for topic_id, _ in target).difference(
             self.topic_names
         )
@@ -210,7 +210,7 @@ def with_reported_assignor(group: ModernGroup, event: AssignorReported) -> Moder
 def _clear_unreadable(group: ModernGroup, event: ModernEvent) -> ModernGroup:
     """Remove the record's entry from `unreadable`.
 
-    If the record deletes a member, remove all entries of this member.
+    If the record deletes a member, remove all entries of the member.
     """
     reported = {entry_name(event)}
     if isinstance(event, MemberWritten) and event.member is None:

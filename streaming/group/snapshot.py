@@ -88,9 +88,9 @@ class Resume(msgspec.Struct, frozen=True):
     offsets_topic_partition: int | None = None
 
     def is_before(self, position: Position) -> bool:
-        """Return True if the record at a position is later than the record of this row.
+        """Return True if the record at the given position is later than the record of the row.
 
-        A record in a different partition is later, because the group moved to this partition
+        A record in a different partition is later, because the group moved to the different partition
         (`combine.own_partitions`).
         """
         is_same_partition = self.offsets_topic_partition in {None, position.offsets_topic_partition}
@@ -141,7 +141,7 @@ class GroupSnapshot(msgspec.Struct, frozen=True):
 
     @property
     def protocol(self) -> str | None:
-        """The name of the strategy, or None if it is unknown.
+        """The name of the strategy, or None if unknown.
 
         For a classic group, the name is the chosen protocol. For all other groups, the name is the server assignor that
         most members specify. If no member specifies an assignor, the name is the assignor that the coordinator

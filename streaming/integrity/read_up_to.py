@@ -12,7 +12,7 @@ import msgspec
 
 
 class ReadUpTo(msgspec.Struct, frozen=True):
-    """The time up to which one partition was read, or None if it is unknown.
+    """The time up to which one partition was read, or None if unknown.
 
     `pending_end` is a sampled end offset that the query has not reached yet.
     """

@@ -7,8 +7,8 @@ commit forever. Rules:
 1. The monitor reads records, and then requests all groups or commits from the brokers. A group or commit is a *suspect*
    if it is in the records, but not in the brokers' response.
 2. The log can contain an unread tombstone of the suspect. So the monitor samples the end of the log after the response,
-   and reads the log up to this end.
-3. A new record of the suspect before this end proves that the suspect was not deleted.
+   and reads the log up to the sampled end.
+3. A new record of the suspect before the sampled end proves that the suspect was not deleted.
 4. Only a complete response proves a deletion. The response is incomplete in three cases. A broker did not list its
    groups. The monitor has no DESCRIBE permission for the topic of a committed offset. A group cannot be described.
 
@@ -121,7 +121,10 @@ def suspected_commits(
 
 @dataclass(frozen=True, slots=True)
 class MissingCommits:
-    """Commits that the coordinators did not return. Their records are in one `__consumer_offsets` partition."""
+    """Commits that the coordinators did not return.
+
+    The records of the commits are in one `__consumer_offsets` partition.
+    """
 
     suspect: Suspect
     vanished: CommitsVanished

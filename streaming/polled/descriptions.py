@@ -1,8 +1,8 @@
 """Convert a coordinator's description of a group to an event.
 
 A description does not contain the generation, leader, timeouts and times of a classic group. A description of a KIP-848
-group does not contain the members' pending revocations. These values are None. The subscription or assignment of a
-classic member is also None if its bytes cannot be decoded. The bytes that cannot be decoded are returned by
+group does not contain the members' pending revocations. Such unknown values are None. The subscription or assignment of
+a classic member is also None if its bytes cannot be decoded. The bytes that cannot be decoded are returned by
 `described_event` and written to the table `quarantine`.
 """
 

@@ -44,7 +44,10 @@ Commit = tuple[str, str, int, int]
 
 @dataclass(frozen=True, slots=True)
 class KnownState:
-    """The content of the state store. `last_number` is the number of the last polled event, or -1 if there is none."""
+    """The content of the state store.
+
+    `last_number` is the number of the last polled event, or -1 without a polled event.
+    """
 
     groups: Mapping[str, GroupSnapshot] = field(default_factory=dict)
     commits: Mapping[str, Offsets] = field(default_factory=dict)
@@ -177,7 +180,7 @@ def _state_rows(span: _Span, events: _GroupEvents, commits: Iterable[Commit]) ->
 
 
 def _commits_table(partition: int, span: _Span, commits: list[Commit]) -> pa.Table:
-    """Return the commits as a table. Answers have no commit time, so each commit gets the time of the poll."""
+    """Return the commits as a table. Responses have no commit time, so each commit gets the time of the poll."""
     count = len(commits)
     columns = {
         "offsets_topic_partition": [partition] * count,

@@ -1,8 +1,8 @@
 """Store the last commit of every (group, topic, partition), in columns.
 
-The first commit of a key decodes the key and adds a row. Each later commit of the key writes four numbers into this
-row. When more than half of the rows belong to deleted keys, the rows of deleted keys are removed. Without this removal,
-the rows of deleted groups would stay in memory.
+The first commit of a key decodes the key and adds a row. Each later commit of the key writes four numbers into the row.
+When more than half of the rows belong to deleted keys, the rows of deleted keys are removed. Without the removal, the
+rows of deleted groups would stay in memory.
 
 All commits of a key are in one partition of `__consumer_offsets`. Offsets of different partitions cannot be compared.
 If the partition count of `__consumer_offsets` changes, a group can move to a new home partition

@@ -1,4 +1,4 @@
-"""The current state of one cluster. Several threads share it.
+"""The current state of one cluster. Several threads share the state.
 
 A thread that changes the state replaces the complete view, so each scrape reads one consistent view.
 """
@@ -142,10 +142,7 @@ class MonitorState:
             self._view = replace(self._view, work=work)
 
     def put_rewound(self, partitions: Iterable[int]) -> frozenset[int]:
-        """Store rewound partitions. Return the partitions that were not stored before.
-
-        A cluster with a rewound partition is never ready.
-        """
+        """Store rewound partitions. Return the partitions that were not stored before."""
         with self._lock:
             health = self._view.health
             new = frozenset(partitions) - health.rewound
@@ -199,9 +196,9 @@ def _with_skips(groups: Mapping[str, GroupState]) -> Iterator[GroupSnapshot]:
 def _has_ended_rebalance(before: GroupState | None, after: GroupState | None) -> bool:
     """Return True if a new record shows that the rebalance in the last listing has ended.
 
-    A rebalance in a later listing is a new rebalance. Record times and listing times are not compared, because they
-    come from two different clocks. In the polling mode, a new record can show that the group is still in a rebalance.
-    Then return False.
+    A rebalance in a later listing is a new rebalance. Record times and listing times are not compared, because the
+    times come from two different clocks. In the polling mode, a new record can show that the group is still in a
+    rebalance. In that case, return False.
     """
     if after is None:
         return False

@@ -31,7 +31,7 @@ HELD_MS = 600_000
 
 @dataclass(frozen=True, slots=True)
 class RankEntry:
-    """The place of a group, and the time of the last evaluation with this place."""
+    """The place of a group, and the time of the last evaluation that gave the place to the group."""
 
     place: Place
     since_ms: int

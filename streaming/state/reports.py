@@ -6,11 +6,11 @@
    id of the incident that was open at the last sample. Groups that have no members and only commit offsets still have a
    report.
 3. While the cluster is not ready, the monitor may have missed commits. So values that depend on commits are unknown,
-   for example lag and status. The reason is LOG_NOT_READ. The report still contains listed states, the coordinator, and
-   the conditions of the last sample.
+   for example lag and status. The reason for these unknown values is LOG_NOT_READ. The report still contains listed
+   states, the coordinator, and the conditions of the last sample.
 4. A deleted group has no report. But a deleted group that still has committed offsets has a report.
-5. The part of a report that comes from records is cached until its inputs change. The part that comes from a sample is
-   added when a caller requests the report of the group. Most scrapes request only the reports of groups with a
+5. The part of a report that comes from records is cached until its inputs change. The part of a report that comes from
+   a sample is added when a caller requests the report. Most scrapes request only the reports of groups with a
    condition.
 """
 

@@ -8,13 +8,13 @@ Rules:
    or a topic name is unknown. The state of a classic group is unknown if its last record cannot be decoded. If the
    owners are unknown, no rule is checked. The start times of unowned partitions then stay the same (rule 4). A member
    with an unknown assignment may own any partition. So the unowned partitions of the member's group are unknown. Rules
-   6 and 7 are checked only for the other members.
+   6 and 7 are checked only for members with a known assignment.
 3. Each existing partition of a subscribed topic must have an owner. A partition certainly exists if a sample after the
    record contains the partition. A partition of an earlier sample also exists if the record assigns a higher partition
    number of its topic. All other partitions are *pending*. A pending partition counts as unowned only after a later
    sample shows the partition.
 4. Each unowned partition has a start time. Usually, the start time is the time of the first record in which the
-   partition has no owner. If the partition did not exist then, the start time is the time of the first sample with the
+   partition has no owner. If the partition was created later, the start time is the time of the first sample with the
    partition. The start time stays the same until the partition has an owner. Exception: if the monitor corrects the
    times of samples (`broker_clocks.py`), the start time can become earlier.
 5. An unowned partition is *withheld* if a member claims the partition and the strategy is not eager. The next round of

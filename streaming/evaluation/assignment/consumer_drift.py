@@ -65,7 +65,10 @@ def consumer_drifts(
 
 
 def _best_verdict(candidates: Sequence[StrategyDrift], *, is_complete: bool) -> StrategyDrift:
-    """Return the best of all `candidates`. `is_complete` is True if `candidates` includes every possible assignor."""
+    """Return the best verdict of all `candidates`.
+
+    `is_complete` is True if `candidates` includes every possible assignor.
+    """
     for verdict in _BEST_FIRST:
         if (best := next((one for one in candidates if one.verdict == verdict), None)) is not None:
             return best

@@ -6,7 +6,7 @@ the group's own strategy, the first rule that applies determines the verdict:
 1. For Kafka Streams and for strategies that the monitor does not implement, only the common rules are checked
    (`common_rules`). If the assignment breaks a common rule, the verdict is `drift`. If the assignment breaks no common
    rule, the verdict is `not_evaluated`.
-2. The verdict is `unknown` if an input is missing. The reason names the input:
+2. The verdict is `unknown` if an input is missing. The reason names the missing input:
 
    - `metadata_missing`: the partition count of a subscribed topic is unknown. `metadata_missing` also replaces the
      verdict `drift` if an outdated sample may be the cause of `drift`. An outdated sample is older than the record and
@@ -21,9 +21,9 @@ the group's own strategy, the first rule that applies determines the verdict:
    leader's client library. If racks are known, the monitor replays Java's `range` twice: with racks (Java 3.5 and
    later) and without racks.
 4. The verdict is `unknown` for the reason `metadata_changed` if the leader used a different partition count. The
-   monitor detects the difference in two cases. First case: the leader assigned a partition that the sample does not
-   contain, because the topic was deleted. Second case: only the partitions with the highest numbers have no owner,
-   because they are new.
+   monitor detects a different partition count in two cases. First case: the leader assigned a partition that the sample
+   does not contain, because the topic was deleted. Second case: only the partitions with the highest numbers have no
+   owner, because they are new.
 5. The verdict is `drift` if the assignment breaks a rule (`assignors.fairness.invariants`). The verdict names the
    broken rules. For each partition whose owner breaks a rule, the verdict names the actual owner and the expected
    owner. The balance rule depends on the leader's library (`leader`). If the library is unknown, the monitor checks

@@ -4,7 +4,7 @@
    differ from the member's target for some time.
 2. A member *should have* the partitions that the group's own strategy assigns to it. The partitions that a member
    should have are known only for the verdicts `match` and `drift`. The verdict `drift` contains the member ids of the
-   actual and the expected owner of each misplaced partition. If one of these owners is no longer in the group, the
+   actual and the expected owner of each misplaced partition. If an actual or an expected owner has left the group, the
    expected partitions are unknown. For example, a static member that rejoins gets a new member id, but the verdict
    still contains the old id.
 3. Each member has a count and an expected count of partitions for each of its topics. The count is 0 if the member has

@@ -58,8 +58,8 @@ def changed_topics(snapshot: GroupSnapshot, owners: Iterable[TopicPartition]) ->
 def is_later(snapshot: GroupSnapshot, sampled: TopicMetadata) -> bool:
     """Return True if the sample is not older than the record.
 
-    For a polled group, the time of the assignment is unknown. For a polled group, every sample is later, because the
-    assignment is older than the poll.
+    For a polled group, the time of the assignment is unknown. Every sample of a polled group is later than the
+    assignment, because the assignment is older than the poll.
     """
     if snapshot.position is None:
         return False

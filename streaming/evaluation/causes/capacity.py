@@ -1,8 +1,8 @@
 """Estimate the capacity of each member: how many records per second the member can consume.
 
 1. The capacity of a member is its consume rate at the latest sample at which the member was *busy*. A member is busy if
-   one of its partitions is behind or late (`lateness.py`). All partitions of a busy member that receive records have
-   lag. If a member is not busy, its consume rate shows how much producers write.
+   one of its partitions is behind or late (`lateness.py`). Each partition of a busy member has lag or receives no
+   records. If a member is not busy, its consume rate shows how much producers write.
 2. The capacity is known only after the member was busy at MIN_SAMPLES samples. A partition becomes late only after
    MIN_SAMPLES samples, too (`lateness.py`). So when the group gets a cause of lag, the capacity is usually known.
 3. The capacity is unknown while the rate of the busy member falls. All rates are averages over five minutes. So after a

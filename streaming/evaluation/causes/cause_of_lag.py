@@ -7,13 +7,13 @@ minutes (`evaluation.lag.rates`). Rules 2 to 9 ignore late partitions that are b
 2. `rebalancing`: the *lost time* explains the lag. Lost time is the time without commits around rebalances. The
    *window* is the time since records began to wait, but at most WINDOW_MS (`late_group.py`, rule 2). The rule applies
    in three cases. Case a: the lost time is at least half of the window. Case b: the lost time is at least
-   EXPLAINING_SHARE of the window, and the group otherwise kept up with the producers. Case c: the window contains at
-   least MIN_REBALANCES rebalances, and the group had no commit in the last STOPPED_MS.
+   EXPLAINING_SHARE of the window, and the group kept up outside the lost time. Case c: the window contains at least
+   MIN_REBALANCES rebalances, and the group had no commit in the last STOPPED_MS.
 3. `stopped`: the rule applies in three cases. Case a: the group has no members, and had no commit in the last
    STOPPED_MS. Case b: no late partition has an owner. Case c: all late partitions have the status STOP or STALL, and no
    other partition had a commit in the last STOPPED_MS.
 4. `unknown` (`owners_unknown`, `rates_unknown`): the owner or a rate of a partition is unknown. Rules 5 to 9 compare
-   rates of members, so they need the owners and the rates.
+   rates of members, so all owners and rates must be known.
 5. `unknown` (`catching_up`): the group consumes the late partitions faster than producers write to them. So the cause
    of the lag has already ended.
 6. `hot_partition`: the produce rate of one late partition is too high for any member. The produce rate of the hot
@@ -26,9 +26,9 @@ minutes (`evaluation.lag.rates`). Rules 2 to 9 ignore late partitions that are b
 8. `slow_member`, `slow_host`: only one member has late partitions (`slow_member`), or only members on one host have
    late partitions (`slow_host`). Other members receive records, are not late, and do not run on the slow host. The rule
    compares mean rates of the late members and of the other members. The late members receive at most SIMILAR_INPUT
-   times as many records as the other members. The consume rate of the late members is below their produce rate. It is
-   also below SLOW_SHARE times the consume rate of the other members. The rule does not apply if a late partition has no
-   owner.
+   times as many records as the other members. The consume rate of the late members is below their produce rate. The
+   consume rate of the late members is also below SLOW_SHARE times the consume rate of the other members. The rule does
+   not apply if a late partition has no owner.
 9. `under_provisioned`: each member that receives records has a late partition, and consumes fewer records than its
    partitions receive. Blocked partitions do not count.
 10. `unknown` (`no_rule`): no other rule applies.

@@ -11,8 +11,8 @@ Rules:
    is not shown. When a group no longer exists, its conditions end.
 3. Conditions that were reported before a restart of the monitor continue (`restore`). The start times of conditions
    stay the same after a restart.
-4. The text of a condition comes from the last sample at which the condition was active. The event for the end of the
-   condition has the same text.
+4. The text of a condition comes from the last sample at which the condition was active. The event for the end of a
+   condition has the text of the condition.
 """
 
 from __future__ import annotations

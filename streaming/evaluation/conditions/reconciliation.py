@@ -2,7 +2,7 @@
 
 The coordinator gives each member a target assignment. The member first revokes the partitions that are not in its
 target. Then the member takes the partitions of its target that no other member owns. The current assignment of the
-member shows how far the member is. The rule numbers continue after those of `silence.py`:
+member shows the progress of the member. The rule numbers continue after those of `silence.py`:
 
 15. A member *lags* its target until the member is Stable at the epoch of the target. When a sample first shows the lag,
     the start time is the time of the group's last record. The member may have lagged earlier, so the reported duration

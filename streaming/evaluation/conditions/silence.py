@@ -1,6 +1,6 @@
 """Find groups that hang, and static members that hang.
 
-No record shows that a group or a member hangs. The monitor finds hanging groups and members in group listings and from
+No record shows that a group or a member hangs. The monitor finds hanging groups and members from listings and from
 missing commits. The coordinator writes no record during a rebalance. The rule numbers continue after those of
 `detectors.py`. "Now" is the time up to which the group's partition of `__consumer_offsets` was read. In the polling
 mode, "now" is the time of the request to the group's coordinator.

@@ -31,7 +31,10 @@ from streaming.group.snapshot import DEAD, EMPTY, REBALANCING
 
 @dataclass(frozen=True, slots=True)
 class UnownedNow:
-    """The unowned partitions of one group at the last sample. Each partition has its number of waiting records."""
+    """The unowned partitions of one group at the last sample.
+
+    Each unowned partition has the number of its waiting records.
+    """
 
     waiting: Mapping[Unowned, int | None]
 
@@ -116,7 +119,7 @@ def _exists(one: Unowned, sample: ClusterSample) -> bool:
 
 
 def _lags(group_ids: Iterable[str], lag: pa.Table) -> Mapping[tuple[str, TopicPartition], int | None]:
-    """Return the lag of each committed partition of these groups."""
+    """Return the lag of each committed partition of the given groups."""
     rows = lag.filter(pc.is_in(lag["group_id"], value_set=pa.array(sorted(group_ids), pa.string())))
     columns = (rows[name].to_pylist() for name in ("group_id", "topic", "partition", "lag"))
     return {(group_id, (topic, partition)): known for group_id, topic, partition, known in zip(*columns, strict=True)}

@@ -7,10 +7,10 @@ Rules:
    has no score (`kafka_streams`).
 3. A group has a topic skew only if its members share each topic evenly, and its score is below 100.
 4. The work of a group is *uneven* if a different assignment could share the records much more evenly. The rule compares
-   the busiest member of the actual assignment with the busiest member of the fairest assignment. The actual produce
-   rate must be at least UNEVEN_WORK_FACTOR times the rate in the fairest assignment. The difference of the two rates
-   must be at least UNEVEN_WORK_RECORDS_PER_SECOND. A single hot partition is not uneven work, because no assignment can
-   divide a partition.
+   the busiest member of the actual assignment with the busiest member of the fairest assignment. The busiest member's
+   produce rate must be at least UNEVEN_WORK_FACTOR times the rate in the fairest assignment. The difference of the two
+   rates must be at least UNEVEN_WORK_RECORDS_PER_SECOND. A single hot partition is not uneven work, because no
+   assignment can divide a partition.
 """
 
 from __future__ import annotations

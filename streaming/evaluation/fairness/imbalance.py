@@ -7,8 +7,8 @@ members have 3, 1, 1, 1 and 1 partitions, max/mean is 2.14, and there is one exc
 partitions in every assignment. Rules:
 
 1. If the work of at least one partition is unknown, the imbalance is unknown, and all its numbers are None.
-   `unknown_reason` is the reason, and `unknown_partitions` is the number of partitions whose work is unknown. A
-   partition with unknown work does not affect the imbalances of other topics.
+   `unknown_reason` is the reason for unknown work, and `unknown_partitions` is the number of partitions with unknown
+   work. A partition with unknown work does not affect the imbalances of other topics.
 2. Hosts are evaluated only if the host of every member is known.
 3. The score compares the distribution with the fairest possible distribution:
 

@@ -46,9 +46,9 @@ class Participants:
 
     `count` is the number of participants. `names` contains the sorted names of the participants. Participants without
     partitions may be missing in `names`. `partition_indexes` are the positions of the partitions in the result of
-    `divide`. `owner_indexes` contains, for each of these partitions, the position of its owner in `names`. If all
-    participants with a subscription have the same subscription, `equal_participants` is their number. If the
-    subscriptions differ, `equal_participants` is None, and `spec` contains the subscriptions.
+    `divide`. `owner_indexes` contains, for each partition, the position of its owner in `names`. If all participants
+    with a subscription have the same subscription, `equal_participants` is their number. If the subscriptions differ,
+    `equal_participants` is None, and `spec` contains the subscriptions.
     """
 
     scope: str

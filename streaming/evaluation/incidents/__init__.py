@@ -28,7 +28,7 @@ of evidence starts at most START_WINDOW_MS after the previous piece. So a group 
 problem of its broker.
 
 5. Same group. If two facts about one group are active at the same time, they belong together. A fact that starts before
-   the incident of the group has ended (rule 10) belongs to this incident.
+   the end of the group's incident (rule 10) belongs to the incident.
 6. Same coordinator. The evidence must be a problem that a coordinator can cause (COORDINATOR_EVIDENCE). At least
    MIN_COORDINATOR_GROUPS groups of the coordinator must have evidence that a coordinator can cause. The groups with
    evidence must be at least half of the coordinator's groups with members. If all groups of the cluster have the same
@@ -40,7 +40,7 @@ problem of its broker.
    does not link groups. Loopback addresses never link groups. If all groups of the cluster have members on the host,
    the host does not link groups.
 8. Same topic. Evidence of several groups is linked if it has the same name and names the same topic. Exception:
-   evidence that names more than MAX_LINK_NAMES topics does not count.
+   evidence that names more than MAX_LINK_NAMES topics does not link groups.
 
 Life of an incident (`tracker.py`):
 

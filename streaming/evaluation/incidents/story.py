@@ -1,8 +1,8 @@
 """Describe an incident in plain sentences. Pages, the API and the table show the sentences of an incident.
 
-The sentences say what happened, since when, and who is affected. They also say how bad the problem is, and what to do
-now. If an incident is full (rule 13), its list does not contain all facts. So numbers from the list of a full incident
-are lower bounds, and the sentences contain `at least`.
+The sentences say what happened, since when, and who is affected. The sentences also say how bad the problem is, and
+what to do now. The list of a full incident (rule 13) does not contain all facts. So numbers from the list of a full
+incident are lower bounds, and the sentences contain `at least`.
 
 If no evidence is active, the sentences are in the past tense. Exception: the text of evidence never changes.
 

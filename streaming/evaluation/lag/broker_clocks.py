@@ -9,12 +9,11 @@ No Kafka response contains the broker's time. But a coordinator writes the time 
 2. The monitor requests an end offset at the time t of its clock. A record at or above the end offset became visible
    after t. Replication can delay a record by up to VISIBLE_AFTER_MS. So the record was written after t -
    VISIBLE_AFTER_MS. The clock offset is at most the record's time minus t plus VISIBLE_AFTER_MS. Rules 1 and 2 together
-   give an interval for each record. The clock offset is in this interval. A record that was written before the first
-   sample gives no interval, because its age is unknown. If the leader of the partition has changed since the sample,
-   the record gives no interval.
+   give an interval for each record. A record that was written before the first sample gives no interval, because its
+   age is unknown. A record gives no interval if the leader of its partition has changed since the sample.
 3. The clock offset lies where most intervals overlap (Marzullo's algorithm, which NTP uses). So a single wrong interval
-   has no effect. For example, the interval of a copied record is wrong. Each batch gives only one interval per broker,
-   so a batch with many records has no extra weight.
+   has no effect. The interval of a copied record is an example of a wrong interval. Each batch gives only one interval
+   per broker, so a batch with many records has no extra weight.
 4. A clock offset is known if at least MIN_INTERVALS intervals overlap. The overlapping intervals must also be more than
    half of the last INTERVALS intervals. Intervals that are older than KNOWN_FOR_MS do not count. So the clock offset of
    an idle broker becomes unknown. Large clock offsets are possible: a machine without a battery starts in the year
@@ -62,12 +61,12 @@ class ClockOffset:
 
     @property
     def middle_ms(self) -> float:
-        """The clock offset: the middle of the bounds."""
+        """The clock offset as one number: the middle of the bounds."""
         return (self.lowest_ms + self.highest_ms) / 2
 
     @property
     def within_ms(self) -> float:
-        """The maximum error of `middle_ms`: half of the distance between the bounds."""
+        """The maximum error of `middle_ms`: half of the distance between the bounds of the clock offset."""
         return (self.highest_ms - self.lowest_ms) / 2
 
     @property

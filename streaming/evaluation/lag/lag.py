@@ -1,13 +1,13 @@
 """Compute the lag of all groups from committed offsets and end offsets.
 
-The monitor reads commits first and requests end offsets later. So the lag can be too high, but it is never negative. An
-unknown lag is null, and `unknown_reason` is the first of these reasons that applies:
+The monitor reads commits first and requests end offsets later. So the lag can be too high, but the lag is never
+negative. An unknown lag is null, and `unknown_reason` is the first of these reasons that applies:
 
 1. `blocked`: an open transaction in the group's partition of `__consumer_offsets` hides later commits. The monitor
    reads with read_committed, so the monitor receives no record after the start of the transaction. The transaction also
    hides the commits of all other groups in the same partition.
 2. `topic_deleted`: the broker does not know the topic.
-3. `partition_deleted`: the topic has fewer partitions, because it was deleted and created again.
+3. `partition_deleted`: the topic was created again with fewer partitions.
 4. `no_end_offset`: the end offset was not sampled, for example because the partition has no leader.
 5. `end_before_commit`: the committed offset is greater than the end offset. There are three possible causes. The topic
    was deleted and created again. The topic lost records in an unclean election. A client committed an offset that never
@@ -89,8 +89,7 @@ class ClusterSample:
     The mappings do not contain keys with an unknown value. Partitions of `__consumer_offsets` without a leader can be
     missing in `offsets_topic`. `offsets_topic_partitions` is the partition count of `__consumer_offsets`.
     `offsets_topic_id` is None if the brokers have no topic ids (before 2.8). `brokers` is the number of brokers in the
-    cluster metadata. `missing_topics` contains the topics that provably do not exist: the brokers do not know them
-    despite the right DESCRIBE.
+    cluster metadata. `missing_topics` contains the topics that provably do not exist (rule 22 of `missing_topics.py`).
 
     All times are the cluster's time: the monitor's time plus `clock_correction_ms` (`broker_clocks.py`). If
     `is_clock_known` is True, the monitor computed `clock_correction_ms` from records. If `is_clock_known` is False, the

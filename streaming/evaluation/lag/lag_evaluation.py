@@ -180,8 +180,8 @@ def read_up_to_of_groups(
 ) -> pa.Array:
     """Return for each row the time up to which the monitor has read the group's partition of `__consumer_offsets`.
 
-    The time is null if it is unknown. In the polling mode, the monitor reads no log. So the result is `polled_at_ms`,
-    the time of the last poll of the coordinators.
+    The time is null if unknown. In the polling mode, the monitor reads no log. So in the polling mode, the result is
+    `polled_at_ms`, the time of the last poll of the coordinators.
     """
     encoded = group_ids.combine_chunks().dictionary_encode()
     partitions = sample.offsets_topic_partitions

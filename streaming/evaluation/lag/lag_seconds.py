@@ -4,8 +4,8 @@ g is the offset of the record that the group reads next (`next_offset`). The rec
 became greater than g. The monitor knows only samples of the end offset. So the monitor interpolates the write time
 between two samples. The first rule that applies determines the result:
 
-1. `unknown`: the lag in records is unknown (`lag.py` shows the reason). The lag is also unknown if the newest end
-   offset is from an earlier sample.
+1. `unknown`: the lag in records is unknown (see `lag.py`). The lag is also unknown if the newest end offset is from an
+   earlier sample.
 2. `exact` with the lag 0: g is the end offset. The group has read everything.
 3. `at_least`: g is lower than the offset of the oldest point. So the record at g was written before the oldest point
    was sampled. The age of the oldest point is a lower bound of the lag. After the first sample, the lag is "at least 0
@@ -15,8 +15,8 @@ between two samples. The first rule that applies determines the result:
 
        t = t2 - (o2 - g) * (t2 - t1) / (o2 - o1)        lag = at - t
 
-   If several samples have the offset o1, t1 is the time of the last of these samples. The record at g was written after
-   the last sample with the offset o1.
+   If several samples have the offset o1, t1 is the time of the last sample with this offset. The record at g was
+   written after the last sample with the offset o1.
 
 The end offset never decreases between two points. So the true write time is also in (t1, t2]. The error is at most
 `within_seconds` = t2 - t1. With 60 points and a sample every 5 s, the error is at most 5 s for a lag below 30 s. For a

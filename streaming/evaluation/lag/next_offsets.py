@@ -1,34 +1,34 @@
 """Find the record that a group reads next, if there is no record at its committed offset.
 
 Lag is a difference of two offsets. In three cases, the difference of offsets is too high. First: a consumer commits the
-offset after its last record. A transaction marker can have the offset after the last record. A marker ends a
-transaction, and it is not a record. Records of aborted transactions can follow the marker. Second: in a compacted
-topic, compaction may have removed the last records. Third: while a transaction is open, a read_committed consumer
-receives nothing at or after the last stable offset. In all three cases, the group may have read every record that it
-can read. Rules:
+offset after its last record. A transaction marker can have the offset after the last record. A transaction marker ends
+a transaction, and is not a record. Records of aborted transactions can follow the marker. Second: in a compacted topic,
+compaction may have removed the last records. Third: while a transaction is open, a read_committed consumer receives
+nothing at or after the last stable offset. In all three cases, the group may have read every record that it can read.
+Rules:
 
 1. The monitor fetches from a partition only if the fetch can change the lag. Two conditions must be true. First, at
    least one offset is unread. Second, the committed offset has not changed since an earlier sample, or the row is
    suspect (`is_suspect` in `status.py`). At the first sample after a start, no earlier sample is known. At the first
    sample, a committed offset counts as unchanged if the commit is older than DOUBTED_AFTER_MS.
 2. A fetch reads the log from the committed offset. If there is no record before the end, the group has read everything
-   and its lag is 0. If there is a record, lag is counted from this record. The monitor stores the result of each fetch
-   until the committed offset changes, also after a restart. The next fetch for the same commit starts where the
+   and its lag is 0. If a fetch finds a record, lag is counted from the record. The monitor stores the result of each
+   fetch until the committed offset changes, also after a restart. The next fetch for the same commit starts where the
    previous fetch ended. If retention has deleted the offset, the next fetch starts at the log start offset. A
    read_committed consumer ignores records of aborted transactions. A read_uncommitted consumer also reads records of
    aborted transactions. So if a fetch finds only records of aborted transactions, lag and status are unknown, as in
    rule 4.
 3. A row is blocked (`is_blocked`) if no record exists between the committed offset and an open transaction. The lag of
    a blocked row is still counted up to the high watermark. A blocked row never has the status STOP and never counts as
-   silent. If the committed offset is greater than the last stable offset, the consumer uses read_uncommitted. So its
-   row is not blocked.
+   silent. If the committed offset is greater than the last stable offset, the consumer uses read_uncommitted. So the
+   row of this consumer is not blocked.
 4. While no fetch has found a record, the unread offsets are *doubtful* in two cases. First case: at most FEW_OFFSETS
    offsets are unread, so all of them may be markers or holes. Second case: the topic has transactions (rule 6), so all
-   unread offsets may belong to aborted transactions. A bad status of a doubtful row becomes unknown. If the committed
-   offset does not change for DOUBTED_AFTER_MS, the lag becomes unknown, too. In all other cases, each unread offset
-   counts as a record. So without transactions, a lag of more than FEW_OFFSETS is never unknown. A fetch is impossible
-   without READ permission on the topic, or without a leader of the partition. The limit of rule 5 also prevents a
-   fetch.
+   unread offsets may belong to aborted transactions. If a row is doubtful, its bad status becomes unknown. If the
+   committed offset does not change for DOUBTED_AFTER_MS, the lag becomes unknown, too. Unread offsets that are not
+   doubtful count as records. So without transactions, a lag of more than FEW_OFFSETS is never unknown. A fetch is
+   impossible without READ permission on the topic, or without a leader of the partition. The limit of rule 5 also
+   prevents a fetch.
 5. The monitor makes at most FETCHES_PER_SAMPLE fetches per sample. The fetches for topics with transactions come first.
    Among topics with transactions, and among all other topics, the smallest lag comes first. If a broker refuses READ on
    a topic, the monitor tries again after REFUSED_FOR_MS.
@@ -242,7 +242,7 @@ class NextOffsets:
 
     @property
     def topics_without_proof(self) -> frozenset[str]:
-        """The topics without READ that need a proof of transactions (rule 6)."""
+        """The topics without READ permission that need a proof of transactions (rule 6)."""
         return frozenset(self._refused_at_ms).difference(self._with_transactions)
 
     def add_stable_offsets(
@@ -347,9 +347,9 @@ def _commit_of(fetch: TailFetch) -> Commit:
 def _join(known: Tail, fetch: TailFetch, result: Tail) -> Tail:
     """Return the combined result of earlier fetches and a new fetch.
 
-    The next offset stays unchanged if an earlier fetch found aborted records. It also stays unchanged if retention
-    deleted offsets between the two fetches. The reason is that the monitor does not know whether the deleted offsets
-    had records.
+    The next offset stays unchanged if an earlier fetch found aborted records. The next offset also stays unchanged if
+    retention deleted offsets between the two fetches. The monitor does not know whether the deleted offsets had
+    records.
     """
     is_continued = known.next_offset == known.read_to == fetch.from_offset
     next_offset = result.next_offset if is_continued else known.next_offset

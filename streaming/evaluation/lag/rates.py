@@ -9,8 +9,8 @@ consume rate of a group partition:
    slots cover the window.
 3. The points of a partition are removed if the committed offset or the timestamp decreases. The points are also removed
    if the offset changes at the same timestamp. Possible reasons are a rewind, a new topic, or a coordinator with a slow
-   clock. The points are also removed if the previous sample did not contain the partition. The monitor stores points
-   only in memory, so a restart removes all points.
+   clock. The points of a partition are also removed if the previous sample did not contain the partition. The monitor
+   stores points only in memory, so a restart removes all points.
 4. The monitor assumes that the committed offset rises evenly between two commits. So a commit every 60 s has the same
    rate as a commit every second. After a pause of more than WINDOW_MS, the rise is divided over the last WINDOW_MS
    before the commit. If the previous read of commits was more than WINDOW_MS ago, the rise is divided over the time
@@ -18,7 +18,7 @@ consume rate of a group partition:
 5. Usually, the window ends at the last commit. A time without commits is normal up to the longest interval between two
    commits. The time after the longest interval is part of the window, as time without progress. Intervals of WINDOW_MS
    or more are pauses and do not count as intervals. So after the last commit, the rate falls to 0 within two windows.
-   The time since the last commit ends where the monitor's reading of `__consumer_offsets` ends.
+   The time since the last commit ends at the time up to which the partition of `__consumer_offsets` was read.
 6. The rate is unknown if the points cover less than MIN_SPAN_MS. Exception: if the last commit is older than the
    window, the rate is 0.
 
@@ -33,9 +33,9 @@ Rules for rows and groups:
 8. If the group is blocked, or if the topic or the partition does not exist, both rates are unknown.
 9. The rate of a group is the sum of its partitions. Deleted partitions do not count. If the rate of any other partition
    is unknown, the sum is unknown.
-10. Time to catch up = lag / (consume rate - produce rate). The time to catch up is unknown if there is no lag. It is
-    also unknown if the rates differ by at most MIN_GAIN times the larger rate. A smaller difference may be an error of
-    the two rates.
+10. Time to catch up = lag / (consume rate - produce rate). The time to catch up is unknown if there is no lag. The time
+    to catch up is also unknown if the rates differ by at most MIN_GAIN times the larger rate. A smaller difference may
+    be an error of the two rates.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ a topic is hot, check the keys of the records and the producer's partitioner. Ru
 2. The load of a topic is known only if the last sample shows its partition count. The produce rate of each of its
    partitions must also be known.
 3. The load is unknown if the hottest partition receives less than MIN_RECORDS_PER_SECOND. With so few records, the
-   differences between partitions are accidental.
+   differences between partitions are not meaningful.
 4. The *hottest partition* has the largest load. If several partitions have the largest load, the partition with the
    lowest number is the hottest. The *share* of the hottest partition is its load divided by the load of the topic.
    `max_to_mean_ratio` is the load of the hottest partition divided by the mean load of all partitions. If all

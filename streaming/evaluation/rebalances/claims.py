@@ -15,10 +15,10 @@ from streaming.group.snapshot import GroupSnapshot
 class RecordedClaims(msgspec.Struct, frozen=True):
     """The contradictions in the claims and subscriptions of one generation.
 
-    `claimed_twice` contains the partitions that two members claim to own. The two claims have the same generation, or
-    both have no generation. `eager_claimers` is the number of members that claim partitions under an eager strategy.
-    With an eager strategy, members must revoke all partitions before they join. If the strategy is not eager,
-    `eager_claimers` is 0. `subscriptions` is the number of different subscriptions among the members.
+    `claimed_twice` contains the partitions that two members claim to own. The two claims of a partition have the same
+    generation, or both have no generation. `eager_claimers` is the number of members that claim partitions under an
+    eager strategy. With an eager strategy, members must revoke all partitions before they join. If the strategy is not
+    eager, `eager_claimers` is 0. `subscriptions` is the number of different subscriptions among the members.
     """
 
     claimed_twice: TopicPartitions = ()

@@ -5,16 +5,16 @@ The detectors evaluate the summaries of the group's last rebalances. The time of
 clock, a restart would look like a storm, because the monitor then reads old records quickly. With the wall clock, the
 monitor would also report silence before it has read the last records. Rules:
 
-1. The *window* is the last `window_seconds` before now. A generation without a record is in the window if the previous
-   and the next record are in the window. A deleted group has no conditions.
-2. `rolling_restart`: the members are replaced one by one. All of the following must be true. At least two members left
-   the group, or rejoined it with their group instance id. The replaced members were in the group before the window
-   began. Each replaced member left or rejoined only once. The numbers of left and of joined members differ by at most
-   one, or by at most a quarter of the group. All new members are still in the group. In at least two thirds of the
-   rebalances, a member joined, left or rejoined. The next cooperative rounds of rebalances with a joined, left or
-   rejoined member count, too. The other rebalances can have other causes, because clients sometimes rejoin for a reason
-   that no record shows. If the strategy changed within the window, each member may be replaced twice. An upgrade from
-   eager to cooperative (KIP-429) needs two rolling restarts.
+1. The *window* is the last `window_seconds` before now. A generation without a record is in the window if its
+   neighbouring records are in the window. A deleted group has no conditions.
+2. `rolling_restart`: the members are replaced one by one. All of the following statements must be true. At least two
+   members left the group, or rejoined the group with their group instance id. The replaced members were in the group
+   before the window began. Each replaced member left or rejoined only once. The numbers of left and of joined members
+   differ by at most one, or by at most a quarter of the group. All members that joined are still in the group. In at
+   least two thirds of the rebalances, a member joined, left or rejoined. The next cooperative rounds of such rebalances
+   count, too. The other rebalances can have other causes, because clients sometimes rejoin for a reason that no record
+   shows. If the strategy changed within the window, each member may be replaced twice. An upgrade from eager to
+   cooperative (KIP-429) needs two rolling restarts.
 3. `rebalance_storm`: the window has at least `storm_rebalances` rebalances and no rolling restart. A cooperative round
    that only assigns previously withheld partitions is not counted. The *start* of a group counts as one rebalance. The
    start begins when the group is created or becomes empty. The start consists of rebalances in which members only join.
@@ -27,10 +27,10 @@ monitor would also report silence before it has read the last records. Rules:
    longer than `stuck_after_seconds`, the condition is not active. A storm can have a cause that is also a condition
    (rules 4 to 6). The condition and its cause are both shown, because the cause may explain only a part of the storm.
 4. `flapping_member`: within the window, a member left at least `flap_threshold` times after it had joined. A rejoin
-   counts as a leave. A member is identified by its group instance id. Any other member is identified by client id and
-   host, because a restarted process has a new member id. Several members can have the same client id and host. If a
-   deployment replaces these members, the condition is not active. A leave counts only if the member joined within the
-   window.
+   counts as a leave. A static member is identified by its group instance id. A member without a group instance id is
+   identified by client id and host, because its member id changes at each restart. Several members can have the same
+   client id and host. If a deployment replaces these members, the condition is not active. A leave counts only if the
+   member joined within the window.
 5. `endless_cooperative_rejoin`: the last COOPERATIVE_ROUNDS generations are within the window, and their strategy is
    not eager. In the last COOPERATIVE_ROUNDS generations, no member joined or left, and no subscription changed. The
    condition exists only for classic groups, because members of other groups do not rejoin.
@@ -166,10 +166,10 @@ def counted_rebalances(recent: Sequence[RebalanceSummary], read_up_to_ms: int, l
 
 
 def _starts(recent: Sequence[RebalanceSummary], limits: Limits) -> list[int | None]:
-    """Return for each rebalance the number of the group start that it belongs to (rule 3), or None.
+    """Return for each rebalance the number of its group start (rule 3), or None.
 
-    The function evaluates all stored rebalances, including those before the window. So a start does not change when its
-    first rebalances leave the window.
+    `_starts` evaluates all stored rebalances, including rebalances before the window. So a start does not change when
+    its first rebalances leave the window.
     """
     starts: list[int | None] = []
     number, until_ms = 0, float("-inf")
@@ -184,7 +184,7 @@ def _starts(recent: Sequence[RebalanceSummary], limits: Limits) -> list[int | No
 
 
 def _ends(recent: Sequence[RebalanceSummary], limits: Limits) -> list[int | None]:
-    """Return for each rebalance the number of the group end that it belongs to (rule 3), or None."""
+    """Return for each rebalance the number of its group end (rule 3), or None."""
     ends: list[int | None] = []
     number, since_ms = 0, float("inf")
     for rebalance in reversed(recent):

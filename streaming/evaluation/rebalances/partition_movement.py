@@ -7,7 +7,7 @@ with a higher number is assigned. If a topic has a gap, `fewest_moves` is unknow
 No record shows that a topic was deleted, or created again with fewer partitions. So if a classic group no longer
 assigns a partition, the partition may no longer exist. A partition that may no longer exist counts as a partition
 without an owner, and `fewest_moves` is unknown. In a KIP-848 group, the coordinator knows which topics exist. So if no
-target contains a topic, its partitions are ignored.
+target contains a topic, the partitions of the topic are ignored.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def is_all_known(group: Iterable[GroupMember]) -> bool:
 def movement(owners_before: OwnersBefore, now: Sequence[GroupMember], after: GroupSnapshot) -> PartitionMovement:
     """Compare the members' partitions with the earlier owners.
 
-    In the example, `t-0` will move from `a` to `b`. First, a cooperative leader withholds this partition:
+    In the example, `t-0` will move from `a` to `b`. First, a cooperative leader withholds the partition `t-0`:
 
     >>> def member(name, owned, target):
     ...     return GroupMember(name, None, name, "/h", None, ("t",), None, None, owned, target, target, ())
@@ -160,8 +160,8 @@ def count_moves_between(
 ) -> tuple[int, int | None, bool]:
     """Return the number of moves, the smallest possible number of moves, and True if the smallest number is exact.
 
-    If no partition moved, both numbers are 0. `is_whole` is False if a partition of a subscribed topic has no owner
-    now.
+    If no partition moved, both numbers of moves are 0. `is_whole` is False if a partition of a subscribed topic has no
+    owner now.
     """
     owners, owners_now = _owners(then), _owners(held)
     moved = sum(owners_now.get(at, key) != key for at, key in owners.items())

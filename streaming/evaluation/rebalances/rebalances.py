@@ -8,22 +8,22 @@ Rules:
    unreadable, or the group is a classic group in the polling mode.
 2. `first_seen`: the first snapshot of a group. `created`: the first snapshot after the group was created again. Neither
    is compared. A group was created again if it has a lower generation, or a different group type. Different members at
-   the same generation also prove this. A group was also created again if its records are in a different partition of
-   `__consumer_offsets`. A record after the end of the group also shows that the group was created again. `upgraded` or
-   `downgraded`: the group changed to a different protocol, or back to the classic protocol. For an upgrade or a
-   downgrade, a tombstone is not the end of the group (`advance`, rule 6).
+   the same generation also show that the group was created again. A group was also created again if its records are in
+   a different partition of `__consumer_offsets`. A record after the end of the group also shows that the group was
+   created again. `upgraded` or `downgraded`: the group changed to a different protocol, or back to the classic
+   protocol. For an upgrade or a downgrade, a tombstone is not the end of the group (`advance`, rule 6).
 3. `became_empty`: the group has no members any more. `static_rejoin`: a static member has a new member id, but the
    members and the generation are the same. A static rejoin is not a rebalance. `deleted`: the group no longer exists.
    `rebalance`: all other changes.
 4. A member is identified by its group instance id. A member without a group instance id is identified by its member id.
 5. A rebalance has one or more causes: `strategy_changed`, `member_gone`, `member_joined`, `subscription_changed`,
    `metadata_changed`, `cooperative_followup`, or `unexplained`. `member_gone`: the member left, timed out or was
-   fenced. The records do not show which of the three happened. `cooperative_followup`: members rejoin to get the
-   partitions that the previous round withheld from a different member. Partitions that return to their earlier owners
-   do not prove this cause: the topic may have been created again. `unexplained`: the records show no other cause. If
-   there are several causes, the *primary* cause is the first cause in this list. A change of the whole group comes
-   before a change of one member. `member_gone` comes before `member_joined`, because a new member often replaces a lost
-   member.
+   fenced. The records do not show whether the member left, timed out or was fenced. `cooperative_followup`: members
+   rejoin to get the partitions that the previous round withheld from a different member. Partitions that return to
+   their earlier owners do not prove this cause: the topic may have been created again. `unexplained`: the records show
+   no other cause. If there are several causes, the *primary* cause is the first cause in this list. A change of the
+   whole group comes before a change of one member. `member_gone` comes before `member_joined`, because a new member
+   often replaces a lost member.
 6. `metadata_changed`: a topic that members subscribe to before and after the rebalance has more known partitions. Known
    partitions are partitions that a member has or claims. Before the rebalance, partitions without an owner are also
    known. So a partition that gets an owner again does not increase the number of known partitions. Both before and
@@ -41,8 +41,8 @@ Rules:
    the record. Only the first record of a generation shows the sync time. If the computed time is longer than the
    rebalance timeout of every member, the sync time is unknown.
 9. If records of members are missing before or after the rebalance, the causes are None. `not_known` names the missing
-   records. If bytes of a classic member are unreadable, only facts from these bytes are unknown. The subscription of
-   that member does not prove a cause, and moves are unknown. Causes that other records prove are still reported. An
+   records. If bytes of a classic member are unreadable, only facts from these bytes are unknown. Then the subscription
+   of the member does not prove a cause, and moves are unknown. Causes that other records prove are still reported. An
    unresolved regular expression is not a missing record: the member has no topics yet. When the coordinator resolves
    the expression, the cause is `subscription_changed`.
 """
@@ -110,9 +110,8 @@ class Rebalance(msgspec.Struct, frozen=True):
     empty. If the causes are unknown, `causes` is None. `members` is the number of members after the rebalance.
     `changes` is sorted by `key`, and contains the members that joined, left, or have different partitions than before.
     `skipped_generations` is the number of generations without a record since the previous record. For groups that are
-    not classic, `skipped_generations` is None, because each of their epochs has a record. Only the kinds `rebalance`
-    and `became_empty` have `skipped_generations`. `not_known` contains the names of the missing records, in Kafka's
-    terms.
+    not classic, `skipped_generations` is None, because each epoch has a record. Only the kinds `rebalance` and
+    `became_empty` have `skipped_generations`. `not_known` contains the names of the missing records, in Kafka's terms.
     """
 
     position: Position
@@ -293,8 +292,8 @@ def _kind_of_same_generation(before: GroupSnapshot, after: GroupSnapshot) -> str
 def _not_known(snapshot: GroupSnapshot) -> tuple[str, ...]:
     """Return the names of the missing records. Current assignments do not count, because only targets are compared.
 
-    A regular expression that the coordinator has not resolved yet is not a missing record. In the polling mode, each
-    regular expression is a missing record, because responses never contain its topics.
+    An unresolved regular expression is not a missing record. In the polling mode, each regular expression is a missing
+    record, because responses never contain the topics.
     """
     if snapshot.modern is None:
         return unknown_bytes(snapshot)
@@ -329,7 +328,7 @@ def _proven(
 def _hands_over(baseline: RebalanceBaseline, then: Sequence[GroupMember], now: Iterable[GroupMember]) -> bool:
     """Return True if a partition that the previous cooperative round withheld from a member now has a different owner.
 
-    Partitions of a member that timed out do not count, because the round did not withhold them.
+    Partitions of a member that timed out do not count, because no round withheld these partitions.
     """
     if baseline.owners_before is None:
         return False

@@ -6,8 +6,8 @@ Each rule that applies adds a trouble to the group. The first rule that applies 
    harmless conditions: `rolling_restart` is a normal deployment, and `subscription_mismatch` can last for months.
 2. The assignment violates a rule: a partition has two owners, an owner does not subscribe, or the verdict is `drift`.
    Each violated rule is one trouble.
-3. Partitions have no owner, so no member reads them. If the condition `unowned_partitions` is active, only rule 1
-   applies.
+3. Partitions have no owner, so no member reads the partitions. If the condition `unowned_partitions` is active, only
+   rule 1 applies.
 4. Retention has deleted unread records, or is expected to delete unread records within an hour. The rule also applies
    if the brokers will delete committed offsets of an empty group within a day.
 5. The status is REWIND, STALL or STOP.
@@ -17,7 +17,7 @@ Each rule that applies adds a trouble to the group. The first rule that applies 
    the name of the trouble is `topic skew`.
 8. The work of the group is uneven (`evaluation/fairness/fairness.py`, rule 4).
 9. The status is WARN, and the lag in seconds is unknown or at least BEHIND_SECONDS. So new groups and groups with a
-   small constant lag have no trouble from WARN.
+   small constant lag do not get this trouble.
 10. The state or the lag of the group is unknown. Without a fresh sample, the conditions are also unknown.
 
 If two groups have the same first rule, the group with more troubles comes first. Then the higher lag in seconds

@@ -11,8 +11,8 @@
 5. Only the built-in strategies of the group's protocol are computed. For a KIP-848 group, only the coordinator's
    assignors are computed.
 6. If several assignments are sufficient, the advice is the assignment with the lowest rate of the busiest member. Among
-   equal rates, the advice is the assignment that moves the fewest partitions. Among equal moves, the group's own
-   strategy comes first, then the order of `BUILT_IN` decides.
+   equal rates, the advice is the assignment that moves the fewest partitions. Among equal numbers of moves, the group's
+   own strategy comes first, then the order of `BUILT_IN` decides.
 7. Rule 7 applies if the cause is `assignment`, and only the assignment of `heaviest_first` is sufficient. The advice is
    a custom strategy that uses the measured rates as weights (`assignors/CUSTOM.md`). A KIP-848 group gets no advice for
    a custom strategy, because its coordinator computes the assignment. There is also no advice for a custom strategy if
@@ -21,13 +21,12 @@
    consume. The advice is that more members cannot help, because a partition has only one owner. Rule 8 comes before
    rule 6.
 9. If the cause is `under_provisioned` and rule 6 finds nothing, the advice is the smallest sufficient number of
-   members. The group's own strategy is computed first. If no number is sufficient, other strategies are computed. If
-   several strategies are sufficient, rule 6 decides. New members follow rule 1 of `assignors/what_if/what_if.py`. There
-   is no advice if the subscriptions differ, because the subscription of a new member is unknown. Numbers of members
-   above MAX_MEMBERS are not computed.
+   members. The group's own strategy is tried first. If no number is sufficient with the group's own strategy, other
+   strategies are tried. If several strategies are sufficient, rule 6 decides. New members follow rule 1 of
+   `assignors/what_if/what_if.py`. There is no advice if the subscriptions differ, because the subscription of a new
+   member is unknown. Numbers of members above MAX_MEMBERS are not computed.
 10. To find the number of useful members, the monitor computes an assignment with as many members as partitions. The
-    useful members are the members with partitions in the assignment of as many members as partitions. More members
-    would be idle.
+    useful members are the members that have partitions in this computed assignment. More members would be idle.
 
 The result does not depend on the order of members or partitions.
 """
@@ -171,7 +170,9 @@ def late_group_inputs(
 
 
 def lowest_capacity(capacities: Iterable[float | None]) -> float | None:
-    """Return the capacity of rule 2, in records per second. None if no capacity is known, or if the lowest is 0.
+    """Return the capacity of rule 2, in records per second.
+
+    Return None if no capacity is known, or if the lowest capacity is 0.
 
     >>> lowest_capacity([300.0, None, 250.0]), lowest_capacity([None]), lowest_capacity([0.0, 9.0])
     (250.0, None, None)

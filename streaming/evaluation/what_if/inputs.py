@@ -52,7 +52,7 @@ def what_if_refusal(snapshot: GroupSnapshot | None, *, is_blocked: bool, is_eval
 
 
 def what_if_inputs(snapshot: GroupSnapshot) -> WhatIfInputs:
-    """Return the inputs of all strategies for the present group. The stored what-if results have the same inputs."""
+    """Return the inputs of all strategies for the present group. The stored what-if results use the same inputs."""
     inputs = assignment_inputs(snapshot)
     return WhatIfInputs(inputs.spec, inputs.first_owners)
 

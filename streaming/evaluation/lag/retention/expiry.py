@@ -52,7 +52,7 @@ Both columns are null if rule 1 or rule 4 applies.
 def expiry_starts(
     group_ids: Iterable[str], snapshots: Mapping[str, GroupSnapshot], listing: GroupListing | None
 ) -> Starts:
-    """Return the starts of the groups with committed offsets. `listing` is None if it is unknown."""
+    """Return the starts of the groups with committed offsets. `listing` is None if unknown."""
     starts: dict[str, int | None] = {}
     for group_id in group_ids:
         snapshot, listed = snapshots.get(group_id), listing.groups.get(group_id) if listing else None

@@ -8,17 +8,18 @@ shows the reason). In the rules, c is `next_offset`, and s is the log start offs
    can never read. Compaction and aborted transactions leave offsets without records, so `records_lost` is an upper
    bound. If no fetch has found a record among the lost offsets, all may be markers or aborted records
    (`next_offsets.py`). The deletion of markers or aborted records is not a loss. So without a found record,
-   `records_lost` is null if at most FEW_OFFSETS offsets are lost. It is also null if the topic has transactions. A
-   known loss stays known while the committed offset stays the same, also after a restart. Without this rule, a small
-   loss would become unknown, because a deleted record cannot be fetched again.
+   `records_lost` is null if at most FEW_OFFSETS offsets are lost. `records_lost` is also null if the topic has
+   transactions. A known loss stays known while the committed offset stays the same, also after a restart. Without this
+   rule, a small loss would become unknown, because a deleted record cannot be fetched again.
 2. `lost_since_ms`: the time of the first sample in which s is greater than c. If the commit is later than the first
-   sample of the loss, the time of the commit is used. The kind is `at_least` if s was already greater than c in the
-   oldest stored sample. The start time of a loss stays the same, even after a commit or the removal of old samples. The
-   time also stays the same if the loss is unknown for some samples.
-3. `seconds_until_lost` is 0 if records are already lost. If the lag is 0, the value is null, because a group that has
-   read everything cannot lose records. Otherwise, the rate of the log start offset (rules 4 to 6) and `retention.ms`
-   (`time_retention.py`) give two estimates. The result is the smaller estimate. The second estimate is the result if
-   the first estimate is unknown, or only the maximum of rule 6. If both estimates are unknown, the value is null.
+   sample of the loss, the time of the commit is used. The kind of `lost_since_ms` is `at_least` if s was already
+   greater than c in the oldest stored sample. The start time of a loss stays the same, even after a commit or the
+   removal of old samples. The start time of a loss also stays the same if the loss is unknown for some samples.
+3. `seconds_until_lost` is 0 if records are already lost. If the lag is 0, `seconds_until_lost` is null, because the
+   group has read everything. Otherwise, the rate of the log start offset (rules 4 to 6) and `retention.ms`
+   (`time_retention.py`) give two estimates. The smaller estimate is the result. If the first estimate is unknown or
+   only the maximum of rule 6, the second estimate is the result. If both estimates are unknown, `seconds_until_lost` is
+   null.
 4. The rate is unknown if the log start offset moved less than twice within RATE_WINDOW_MS. For example, the rate is
    unknown for compacted topics and for new topics.
 5. If the rate is known, the estimate comes from two moves of the log start offset within RATE_WINDOW_MS. (s1, t1) is
@@ -28,16 +29,16 @@ shows the reason). In the rules, c is `next_offset`, and s is the log start offs
 
    The log start offset moves by whole segments, in steps. So if the rate is constant, records are lost at the estimated
    time, or up to one step later. A result of 0 means that the next step may delete unread records.
-6. The estimate from the rate is at most AHEAD times the period over which the rate was measured. A longer estimate is
-   replaced by the maximum, and its kind is `at_least`. The kind of all other results is `estimate`.
+6. The estimate from the rate is at most AHEAD times the period over which the rate was measured. If the estimate is
+   longer, the maximum replaces the estimate, and the kind is `at_least`. The kind of all other results is `estimate`.
 
 Limit of the method: it assumes that the group does not commit again. If retention is by time, brokers now delete the
 records that were written one retention time ago. If many records were written at that time, the log start offset will
 soon move faster than the rate. The monitor cannot predict DeleteRecords requests and changes of `retention.ms`.
 
-Example: the log start offset rises by 1000 every 600 s. At 1200 s, it rises to 2000. For c = 4500, the result at 1500 s
-is 2500 / (1000 / 600 s) - 300 s = 1200 s. So the predicted time of the loss is 2700 s. The real loss is at 3000 s, when
-the log start offset rises to 5000.
+Example: the log start offset rises by 1000 every 600 s. At 1200 s, the log start offset rises to 2000. For c = 4500,
+the result at 1500 s is 2500 / (1000 / 600 s) - 300 s = 1200 s. So the predicted time of the loss is 2700 s. The real
+loss is at 3000 s, when the log start offset rises to 5000.
 """
 
 from __future__ import annotations

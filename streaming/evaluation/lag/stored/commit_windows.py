@@ -1,4 +1,4 @@
-"""Store the last commits of each group for each partition. `status.py` evaluates these windows of commits.
+"""Store the last commits of each group for each partition. `status.py` evaluates the windows of commits.
 
 A window has up to `length` entries, oldest first. An entry has four values: the committed offset, the timestamp, the
 log offset of the commit's record, and the lag. The lag is empty until the entry is observed (rule 5). Rules for one
@@ -16,14 +16,14 @@ commit:
    its `min-distance` is a minimum time after the previous entry.
 4. If a window is full, a new commit removes the oldest entry.
 
-The monitor requests end offsets after it has read the commits. Rules for these end offsets:
+The monitor requests end offsets after it has read the commits. Rules for the end offsets:
 
 5. The lag of an entry is computed once, from the first end offset that is sampled after the commit. If a later commit
    of the same slot replaces the entry, the new entry has the same lag. Burrow uses the last end offset *before* the
-   commit. So Burrow's lag is too low and often 0, which resolves alerts too early. An end offset is used only for the
+   commit. So Burrow's lag is too low and often 0, and alerts resolve too early. An end offset is used only for the
    newest commit of a row. If several lags came from the same end offset, these lags would decrease, even if the group
    does not catch up.
-6. If a committed offset is greater than the end offset, its entry and all earlier entries are removed. There are two
+6. If a committed offset is greater than the end offset, the entry and all earlier entries are removed. There are two
    possible causes. The topic was deleted and created again, or a client committed an offset that never existed.
 
 Source: Burrow, `core/internal/storage/inmemory.go`.
@@ -206,7 +206,7 @@ class CommitWindows:
                 matrix[rows] = _NONE
 
     def keep(self, rows: Int64Array) -> None:
-        """Keep only the given rows. Their new numbers are 0, 1, 2, ... in the given order."""
+        """Keep only the given rows. The new row numbers are 0, 1, 2, ... in the given order."""
         self._grow(int(rows.max(initial=-1)) + 1)
         self._tombstoned_at = self._tombstoned_at[rows]
         self._matrices = {name: matrix[rows] for name, matrix in self._matrices.items()}

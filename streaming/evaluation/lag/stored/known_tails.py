@@ -81,7 +81,7 @@ class KnownTails:
         return {**tails, **_tails(self._table.filter(self._is_of(tails)))}
 
     def put(self, tails: Mapping[Commit, Tail]) -> None:
-        """Store results. The new results replace earlier results for the same commits."""
+        """Store results. A new result replaces an earlier result for the same commit."""
         if tails:
             others = self._table.filter(pc.invert(self._is_of(tails)))
             self._table = pa.concat_tables([others, _tails_table(tails)]).combine_chunks()

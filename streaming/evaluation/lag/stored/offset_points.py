@@ -64,7 +64,7 @@ class OffsetPoints:
         return fell_back
 
     def keep(self, rows: Int64Array) -> None:
-        """Keep only the given rows. Their new numbers are 0, 1, 2, ... in the given order."""
+        """Keep only the given rows. The new row numbers are 0, 1, 2, ... in the given order."""
         self.counts, self.offsets, self.times_ms = self.counts[rows], self.offsets[rows], self.times_ms[rows]
 
     def restore(self, rows: Int64Array, offsets: Int64Array, times_ms: Int64Array) -> None:
@@ -94,7 +94,7 @@ class OffsetPoints:
     def first_since(self, rows: Int64Array, since_ms: int) -> Int64Array:
         """Return for each row the index of the first point at or after the given time.
 
-        If there is no such point, the index is the number of points in the row.
+        Without such a point, the index is the number of points in the row.
         """
         return self._first_above(self.times_ms, rows, np.full(len(rows), since_ms - 1, dtype=np.int64))
 

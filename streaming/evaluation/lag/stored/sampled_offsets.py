@@ -1,7 +1,7 @@
 """Store sampled offsets of many topic partitions by name: either end offsets or log start offsets.
 
-So the monitor soon knows the lag in seconds again after a restart. The tool kafka-lag-exporter shows NaN for some
-minutes.
+After a restart, the monitor loads the stored offsets, so it soon knows the lag in seconds again. In contrast,
+kafka-lag-exporter shows NaN for some minutes after a restart.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class SampledOffsets:
     def add(self, offsets: Mapping[tuple[str, int], int], sampled_at_ms: int) -> list[tuple[str, int]]:
         """Add one sample.
 
-        Return the topic partitions whose offset decreased. Their earlier points are removed. If the same sample is
-        added again, nothing changes. If a topic partition is missing in the sample, its points do not change.
+        Return the topic partitions whose offset decreased. Points before the decrease are removed. If the same sample
+        is added again, nothing changes. If a topic partition is missing in the sample, its points do not change.
         """
         if not offsets:
             return []
@@ -66,7 +66,7 @@ class SampledOffsets:
         return [keys[index] for index in np.flatnonzero(fell_back)]
 
     def rows(self, topics: pa.Array, partitions: Int64Array) -> Int64Array:
-        """Return the row number of each topic partition in `points`, or NO_ROW if it was never sampled."""
+        """Return the row number of each topic partition in `points`, or NO_ROW without a sample."""
         return self._rows.find(topics, partitions)
 
     def names(self) -> tuple[pa.Array, Int64Array]:

@@ -13,7 +13,7 @@ NO_ROW = -1
 
 
 class TopicPartitionRows:
-    """Assigns the row numbers 0, 1, 2, ... to topic partitions. New topic partitions get the next numbers.
+    """Assigns the row numbers 0, 1, 2, ... to topic partitions. New topic partitions get the next row numbers.
 
     >>> rows = TopicPartitionRows()
     >>> rows.make(pa.array(["orders", "orders"]), np.array([1, 0])).tolist()
@@ -47,7 +47,7 @@ class TopicPartitionRows:
         return self._find(codes, partitions)
 
     def keep(self, rows: Int64Array) -> None:
-        """Keep only the given rows. Their new numbers are 0, 1, 2, ... in the given order."""
+        """Keep only the given rows. The new row numbers are 0, 1, 2, ... in the given order."""
         codes, self._keys = np.unique(self._keys[rows] >> 32, return_inverse=True)[0], self._keys[rows]
         renumbered = np.searchsorted(codes, self._keys >> 32)
         self._keys = _key(renumbered, self._keys & 0xFFFFFFFF)
@@ -72,7 +72,8 @@ class TopicPartitionRows:
 def _key(codes: Int64Array, partitions: Int64Array) -> Int64Array:
     """Return a distinct number for each topic partition.
 
-    A partition number has 32 bits. The number can be negative, because a hostile client can commit any number.
+    A partition number has 32 bits. The partition number can be negative, because a hostile client can commit any
+    number.
     """
     keys: Int64Array = (codes << 32) | (partitions.astype(np.int64) & 0xFFFFFFFF)
     return keys
