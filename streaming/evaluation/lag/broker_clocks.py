@@ -16,9 +16,9 @@ No Kafka response contains the broker's time. But a coordinator writes the time 
    per broker, so a batch with many records has no extra weight.
 4. A clock offset is known if at least MIN_INTERVALS intervals overlap. The overlapping intervals must also be more than
    half of the last INTERVALS intervals. Intervals that are older than KNOWN_FOR_MS do not count. So the clock offset of
-   an idle broker becomes unknown. Large clock offsets are possible: a machine without a battery starts in the year
-   1970. So a record is ignored if its time differs from the monitor's time by more than MAX_OFFSET_MS. A record without
-   a time (-1) is also ignored.
+   an idle broker becomes unknown. Large clock offsets are possible: without a battery, a clock starts at 1970. So a
+   record is ignored if its time differs from the monitor's time by more than MAX_OFFSET_MS. A record without a time
+   (-1) is also ignored.
 5. The *correction* is the number that the monitor adds to its own time, to get the broker's time. The correction is 0
    if the interval contains 0. If the interval does not contain 0, the correction is the lower end of the interval. So
    the monitor never overestimates the broker's time or the duration of a silence. Also, the time of a sample is never
