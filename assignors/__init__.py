@@ -1,7 +1,7 @@
 """The assignment strategies of Kafka consumer groups, written as pure functions.
 
 The package uses only the standard library. Start with ``assignor_named("sticky").assign(group)``. ``DESIGN.md``
-describes the files.
+describes the files. The package imports only the standard library.
 """
 
 from __future__ import annotations

@@ -16,4 +16,6 @@ dashboards. `alerts/` generates the alerts. The dashboards follow these rules:
 6. The first screen answers the questions of an engineer on call. Grafana does not run the queries of collapsed rows.
 7. By default, the monitor exports detailed metrics only for the worst groups. The description of a panel says if the
    panel needs detailed metrics (`PanelSpec.for_details`).
+
+The package may import only `streaming.signals`.
 """

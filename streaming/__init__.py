@@ -1,1 +1,4 @@
-"""The monitor of consumer groups. See DESIGN.md."""
+"""The monitor of consumer groups. See DESIGN.md.
+
+`pyproject.toml` lists the layers. A package may import only lower layers.
+"""

@@ -6,6 +6,8 @@
 - `expressions.py`, `texts.py` and `links.py` create expressions, texts and links.
 - `inhibition.py` lists the alerts that suppress other alerts.
 - `rules.py` creates Prometheus' rules, and `files.py` writes all files.
+
+The package may import `streaming.signals`, but no dashboard.
 """
 
 from dashboards.alerts.links import FIRST_PANEL_NUMBER, PANEL_NUMBERS, panel_number

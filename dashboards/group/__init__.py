@@ -1,4 +1,7 @@
-"""The dashboard of one group: first what an on-call engineer needs, then details in collapsed rows."""
+"""The dashboard of one group: first what an on-call engineer needs, then details in collapsed rows.
+
+The package may import the modules of `dashboards`, but no other dashboard.
+"""
 
 from dashboards.group.board import dashboard
 

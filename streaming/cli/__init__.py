@@ -1,4 +1,7 @@
-"""The command line. Each command has a separate module, and only the module of the called command is imported."""
+"""The command line. Each command has a separate module, and only the module of the called command is imported.
+
+The package may import all other packages.
+"""
 
 from __future__ import annotations
 

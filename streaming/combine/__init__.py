@@ -2,5 +2,6 @@
 
 The package also converts membership records to events. Offset commits are more than 99 % of the records of
 `__consumer_offsets`. The package checks and reduces whole Arrow buffers of commits with NumPy. Only records that NumPy
-cannot check are decoded one by one (`streaming.protocol`).
+cannot check are decoded one by one (`streaming.protocol`). The package may import `group`, `events`, `protocol` and
+`assignors`.
 """

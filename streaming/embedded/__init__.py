@@ -1,4 +1,7 @@
-"""Runs a real Kafka broker on the loopback interface, for the demo, the tests and the benchmark."""
+"""Runs a real Kafka broker on the loopback interface, for the demo, the tests and the benchmark.
+
+The package may import `jars` and `config`.
+"""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ There are two kinds of events:
   that a coordinator reported.
 
 Events are sent between processes. So each event has a stable encoding. `from_records.py` converts records to events.
+The package may import only `protocol`.
 """
 
 from __future__ import annotations

@@ -3,4 +3,6 @@
 snapshot.py   `GroupSnapshot`: the state of a group, with its total counts
 advance.py    `advance(snapshot, event)` returns the `GroupSnapshot` after the event
 codec.py      converts the state to (version, bytes) and back
+
+The package may import `events`, `protocol` and `assignors`.
 """

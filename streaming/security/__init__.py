@@ -6,5 +6,6 @@
 - `oauth.py`: requests tokens for kafka-python with client credentials, like Kafka's Java client (KIP-768).
 
 The monitor needs the permission READ on `__consumer_offsets`. The monitor also needs DESCRIBE on all topics, all groups
-and the cluster. With `source.kind = "admin-api"`, the three DESCRIBE permissions are sufficient.
+and the cluster. With `source.kind = "admin-api"`, the three DESCRIBE permissions are sufficient. The package may import
+only `config`.
 """

@@ -8,6 +8,8 @@ constants. It does not use prometheus-client, Spark or a clock.
 - `kafka_exporter.py` and `kafka_lag_exporter.py`: metrics with the names and labels of other exporters.
 - `catalogue.py`: all definitions by name.
 - `reference.py`: all definitions as a Markdown page.
+
+The package imports no other package.
 """
 
 from streaming.signals.catalogue import SIGNALS, SUBJECTS, Subject

@@ -1,1 +1,4 @@
-"""Texts that several commands print: conditions, fairness, commit gaps, escaped names."""
+"""Texts that several commands print: conditions, fairness, commit gaps, escaped names.
+
+The package may import all packages except `run` and the modules of `cli`.
+"""

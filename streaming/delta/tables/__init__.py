@@ -2,7 +2,8 @@
 
 All tables are partitioned by cluster and date. If a row describes a record, its key is the position of the record
 (cluster, offsets_topic_partition, offsets_topic_offset). If a row describes a sample, its key contains the time of the
-sample. A row of `assignment_imbalance` describes a record and a sample, so its key contains both.
+sample. A row of `assignment_imbalance` describes a record and a sample, so its key contains both. The package imports
+no other package.
 """
 
 from __future__ import annotations

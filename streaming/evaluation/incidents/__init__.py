@@ -63,5 +63,5 @@ Life of an incident (`tracker.py`):
 14. An incident stores at most MAX_LINKS links. Links by coordinator are stored first.
 15. After a restart, the monitor loads the open incidents from the table. So a restart does not change incidents.
 
-`incident_cause.py` chooses the cause. `story.py` contains the sentences.
+`incident_cause.py` chooses the cause. `story.py` contains the sentences. The package may import all of `evaluation`.
 """

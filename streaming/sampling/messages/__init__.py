@@ -1,7 +1,8 @@
 """Message classes for requests that kafka-python does not support.
 
 The classes are created from the JSON definitions in this folder. The definitions contain only the wire format: API key,
-versions, names, types. The sources of the definitions are KIP-848, KIP-932, KIP-1071 and Kafka 4.2.
+versions, names, types. The sources of the definitions are KIP-848, KIP-932, KIP-1071 and Kafka 4.2. The package may
+import kafka-python and `sampling.connection`.
 """
 
 from __future__ import annotations
