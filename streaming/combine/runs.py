@@ -146,8 +146,9 @@ def _run_numbers(keys: int, code: Int64Array, partition: Int64Array, boundary_of
 
 @dataclass(frozen=True, slots=True)
 class _RunRows:
-    """The rows from which runs are built. Each array has one row number per run, or -1 if there is no such row.
+    """The rows of commits from which `Runs` are built.
 
+    Each array has one row number per run, or -1 if there is no such row.
     `run_commits` instead contains the number of commits of each run.
     """
 

@@ -47,7 +47,7 @@ def main(reference: str, limit_seconds: float) -> None:
 
 
 def serve(assignor: PartitionAssignor, requests: BinaryIO, answers: BinaryIO, limit_seconds: float) -> None:
-    """Compute the assignment of each group until the input ends."""
+    """Read groups until the input ends, and write the assignment of each group."""
     for group in _groups(requests):
         faulthandler.dump_traceback_later(limit_seconds, exit=True, file=_STDERR)
         answer: dict[str, object]

@@ -1,4 +1,4 @@
-"""An example of a custom assignor for kafka-python. Kafka has no assignor of this name. Its assignments are uneven."""
+"""An example of a custom assignor for kafka-python, with uneven assignments. Kafka has no assignor with its name."""
 
 from __future__ import annotations
 

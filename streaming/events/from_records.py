@@ -114,7 +114,7 @@ def _target_epoch(group_type: str, record: DecodedRecord, position: Position) ->
 
 
 def _target(group_type: str, record: DecodedRecord, position: Position) -> LogEvent:
-    """Return the target of a member.
+    """Return the target assignment of a member.
 
     For a streams group, the target is empty, because the record contains tasks instead of topic partitions.
     """

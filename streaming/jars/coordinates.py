@@ -42,7 +42,7 @@ BROKER_SETS: dict[str, JarSetName] = {
 
 
 def _broker(kafka_version: str) -> tuple[Coordinate, ...]:
-    """Return the coordinates of a broker's jars.
+    """Return the Maven coordinates of a broker's jars.
 
     The second jar connects slf4j 1.7 to log4j, because Kafka 3 and Kafka 4 log through slf4j 1.7.
     """

@@ -105,7 +105,7 @@ class ClassicMember:
 
 @dataclass(frozen=True, slots=True)
 class GroupMetadata:
-    """A classic group, from one record or from its coordinator's description.
+    """A classic group, decoded from a record or from a coordinator's description of the group.
 
     In a coordinator's description, ``generation_id`` and ``value_version`` are None. ``protocol`` is the name of the
     chosen assignor, or None if the group is empty. ``current_state_timestamp_ms`` is the time when the group entered

@@ -21,7 +21,7 @@ class DamagedFile:
     what: str
 
     def __str__(self) -> str:
-        """Return the name and the damage."""
+        """Return the name of the file, and its damage."""
         return f"{self.name} {self.what}"
 
 

@@ -210,7 +210,7 @@ WHAT_IF = Table(
                 " its busiest and its least busy subscriber",
             ),
             column(
-                "widest_spread_topic", pa.string(), "topic with the largest spread. Null if the largest spread is 0"
+                "widest_spread_topic", pa.string(), "topic with the largest topic_spread. Null if all spreads are 0"
             ),
             column(
                 "rounds",

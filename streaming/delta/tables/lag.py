@@ -199,7 +199,7 @@ LAG_CAUSES = Table(
             column(
                 "text",
                 pa.string(),
-                "description of the cause, with the evidence from the start of the cause",
+                "description of the cause, with the values that were measured when the cause started",
             ),
         ]
     ),

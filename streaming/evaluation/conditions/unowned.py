@@ -31,10 +31,7 @@ from streaming.group.snapshot import DEAD, EMPTY, REBALANCING
 
 @dataclass(frozen=True, slots=True)
 class UnownedNow:
-    """The unowned partitions of one group at the last sample.
-
-    Each unowned partition has the number of its waiting records.
-    """
+    """The unowned partitions of one group at the last sample, each with the number of its waiting records."""
 
     waiting: Mapping[Unowned, int | None]
 

@@ -7,7 +7,7 @@ applies determines whether a partition is included or excluded:
 1. The members of the group are unknown: the partition is included. Either the group uses `assign`, or the monitor does
    not read the records of this group type.
 2. The group is not Stable: the partition is included. For an Empty group, lag is especially important
-   (kafka-lag-exporter issues 63, 290). During a rebalance, the next subscriptions are unknown.
+   (kafka-lag-exporter issues 63, 290). During a rebalance, the subscriptions can change.
 3. The subscription of a member is unreadable: the partition is included, because the subscription may contain the
    topic.
 4. A member subscribes to the topic or has a partition of the topic: the partition is included.

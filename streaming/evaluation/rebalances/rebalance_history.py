@@ -120,7 +120,7 @@ def _rename_topics(baseline: RebalanceBaseline | None, snapshot: GroupSnapshot) 
 
 
 def _shorten(baseline: RebalanceBaseline | None, present: GroupSnapshot) -> RebalanceBaseline | None:
-    """Return the baseline for storage.
+    """Return the baseline as a value that can be stored.
 
     If the snapshot of a classic group equals the present state, the snapshot is omitted.
     """

@@ -14,7 +14,10 @@ _EVENTS = "/api/v1/events"
 
 
 class Documents:
-    """Answers requests for JSON documents that have no page. `events` is None if the monitor has no tables."""
+    """Answers requests for JSON documents without a matching HTML page.
+
+    `events` is None if the monitor has no tables.
+    """
 
     def __init__(self, site: Site, events: EventReader | None) -> None:
         self._site = site

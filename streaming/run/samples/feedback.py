@@ -26,8 +26,9 @@ class Feedback:
         self._assignors = assignors
 
     def send(self, before: MonitorView, now: MonitorView, listing: GroupListing, sample: ClusterSample) -> bool:
-        """Send the facts that group states do not contain yet. Return True if no fact of the sample is missing.
+        """Send the facts that group states do not contain yet.
 
+        Return True if the group states already contained all facts of the sample.
         The caller must read `before` from the monitor state before it requests the listing.
         """
         pending = pending_by_group(now, sample)

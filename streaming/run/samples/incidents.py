@@ -113,7 +113,7 @@ class Incidents:
         return SampledEvidence(self._cluster, sample.sampled_at_ms, active, unknown, population)
 
     def _only_coordinators(self, sampled: SampledEvidence) -> SampledEvidence:
-        """Return only the evidence about missing coordinators. All other evidence is unknown."""
+        """Return only the evidence about missing coordinators. All other evidence counts as unknown."""
         held = {one.key for incident in self._open for one in incident.evidence if one.name != NO_COORDINATOR}
         unknown_coordinators = {key for key in sampled.unknown if key.name == NO_COORDINATOR}
         active = [one for one in sampled.active if one.name == NO_COORDINATOR]

@@ -148,7 +148,7 @@ def _measure_changed(measured: _MeasuredGroup, measure: str, weights: Weights) -
 def has_changed(written: tuple[float | None, str] | None, now: Imbalance) -> bool:
     """Return True if a share changed enough for a new row.
 
-    `written` contains the score and the reason of the last written row, or None without a row.
+    `written` contains the score and the reason of the last written row. Without a row, it is None.
 
     >>> now = Imbalance(measure=LAG, scope="member", score=80)
     >>> has_changed(None, now), has_changed((75, ""), now), has_changed((70, ""), now), has_changed((None, "x"), now)
