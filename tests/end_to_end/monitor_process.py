@@ -104,7 +104,6 @@ class MonitorProcess:
             "METRICS__PORT": "0",
             "METRICS__GRANULARITY": "partition",
             "METRICS__COMPATIBLE_WITH": '["kafka_exporter"]',
-            "SOURCE__TRIGGER_SECONDS": "1",
             "SAMPLING__INTERVAL_SECONDS": "1",
             "SAMPLING__LAG_TABLE_SECONDS": "1",
         }
