@@ -30,7 +30,7 @@ MEMBER_EXPECTED_PARTITIONS: Final = Signal(
     granularity=MEMBER,
     help="Number of partitions of the topic that the group's strategy assigns to the member.",
     unknown="The verdict in `rebalance_monitor_assignment_verdict` is not `match` and not `drift`. The series is also"
-    " absent if the verdict contains a member id that is no longer in the group.",
+    " absent if the members of the group changed after the verdict.",
     example="rebalance_monitor_member_partitions != rebalance_monitor_member_expected_partitions",
 )
 MEMBER_LAG: Final = Signal(

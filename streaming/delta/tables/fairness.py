@@ -103,8 +103,8 @@ ASSIGNMENT_IMBALANCE = Table(
             column(
                 "gini",
                 pa.float64(),
-                "Gini coefficient of the work. The value is 0 if the work is shared evenly. The value is near 1 if"
-                " one of many members or hosts has all the work. Null if total is 0",
+                "Gini coefficient (a measure of inequality) of the work. The value is 0 if the work is shared"
+                " evenly. The value is near 1 if one of many members or hosts has all the work. Null if total is 0",
             ),
             column(
                 "score",
@@ -139,8 +139,8 @@ ASSIGNMENT_IMBALANCE = Table(
                 "topic skew of the group. If a topic cannot be divided equally, some members get one extra"
                 " partition. Topic skew means that the same members have the extra partitions of several topics. The"
                 " field `members` contains at most ten members with extra partitions. The field `topics` is the"
-                " number of topics with the skew. The field `surplus_partitions` is the number of partitions that"
-                " other members would have in the fairest valid assignment. Null if there is no skew, if measure is"
+                " number of topics with the skew. In the fairest valid assignment,"
+                " `surplus_partitions` of the partitions have a less busy member. Null if there is no skew, if measure is"
                 " not partitions, or if scope is not member. The column removes_topic_skew of the table what_if marks"
                 " the strategy that removes the skew",
             ),

@@ -48,7 +48,8 @@ _BY_CAUSE = pa.list_(pa.struct([("cause", pa.string()), ("rebalances", pa.int64(
 _BY_NEED = pa.list_(pa.struct([("necessary", pa.string()), ("partitions", pa.int64())]))
 
 PROTOCOL_SOURCE = (
-    "source of the strategy in the column protocol. The value `records` means that a record contains the strategy."
+    "source of the strategy in the column protocol. With the value `records`, the strategy is from"
+    " `__consumer_offsets`."
     " The value `broker` means that only the group coordinator reported the strategy. The coordinator is the only"
     " source if no member of a KIP-848 group names an assignor, or if source.kind is admin-api. Null if protocol is"
     " null"
@@ -364,7 +365,7 @@ COMMIT_GAPS = Table(
                 pa.int64(),
                 "number of records that the group read again, because committed offsets decreased during the"
                 " rebalance. The value is the sum of the decreases over all partitions. The real number can be"
-                " larger, because members may read records twice without committing them twice. Offset resets of a"
+                " larger, because a member can read a record again before it commits. Offset resets of a"
                 " group without members do not count. Null if unknown, or if no partition has a commit both before"
                 " and after the rebalance",
             ),
