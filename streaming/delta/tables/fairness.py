@@ -139,10 +139,10 @@ ASSIGNMENT_IMBALANCE = Table(
                 "topic skew of the group. If a topic cannot be divided equally, some members get one extra"
                 " partition. Topic skew means that the same members have the extra partitions of several topics. The"
                 " field `members` contains at most ten members with extra partitions. The field `topics` is the"
-                " number of topics with the skew. In the fairest valid assignment,"
-                " `surplus_partitions` of the partitions have a less busy member. Null if there is no skew, if measure is"
-                " not partitions, or if scope is not member. The column removes_topic_skew of the table what_if marks"
-                " the strategy that removes the skew",
+                " number of topics with the skew. The field `surplus_partitions` is the partition count of the busiest"
+                " members, minus the partition count of as many members in the fairest valid assignment. Null if there"
+                " is no skew, if measure is not partitions, or if scope is not member. The column removes_topic_skew"
+                " of the table what_if marks the strategy that removes the skew",
             ),
             NOT_KNOWN,
         ]
