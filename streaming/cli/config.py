@@ -14,7 +14,7 @@ from streaming.cli.run import config_option
 from streaming.config.environment import ENVIRONMENT_PREFIX
 from streaming.config.groups import GroupEntry
 from streaming.config.load import Settings, load_settings
-from streaming.config.redaction import hide_secrets
+from streaming.config.secret_settings import hide_secrets
 from streaming.config.section import Section
 from streaming.errors import RemedyError
 

@@ -1,5 +1,7 @@
 """Collects the records of one `__consumer_offsets` partition that could not be decoded, within limits.
 
+`group/advance.py` (rule 12) decides how such a record changes the state of a group.
+
 A batch can contain 2 million records, and each record can be some megabytes large. If a batch with undecodable records
 were too large for the driver, every restart would fail at the same batch.
 

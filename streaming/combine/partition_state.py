@@ -13,12 +13,12 @@ from collections.abc import Mapping
 import msgspec
 import pyarrow as pa
 
-from streaming.combine import migrations
 from streaming.combine.boundaries import Boundary, MembershipChange
 from streaming.combine.commits import COMMIT_SCHEMA
 from streaming.combine.gaps import CommitGap, GapTotals
 from streaming.combine.live import LIVE_SCHEMA, update_live_commits
 from streaming.combine.partition_gaps import GapInputs, MergedGaps, PartitionGaps, merge_gaps
+from streaming.combine.partition_state_migrations import from_version_1
 from streaming.combine.runs import RUN_SCHEMA, select_runs
 from streaming.events import Position
 from streaming.group.codec import StateCodec
@@ -132,7 +132,7 @@ class PartitionSnapshot(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, commits=b"", gaps=PartitionGaps())
 
 
-PARTITION_CODEC = StateCodec(PartitionSnapshot, version=2, migrations={1: migrations.from_version_1})
+PARTITION_CODEC = StateCodec(PartitionSnapshot, version=2, migrations={1: from_version_1})
 
 _EVENT_ENCODER = msgspec.msgpack.Encoder()
 _EVENT_DECODER: msgspec.msgpack.Decoder[PartitionEvent] = msgspec.msgpack.Decoder(PartitionEvent)

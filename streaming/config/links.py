@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from streaming.config.redaction import ADDRESS
+from streaming.config.secret_settings import ADDRESS
 from streaming.config.section import Section
 
 

@@ -21,9 +21,9 @@ from streaming.config.environment import ENVIRONMENT_PREFIX, is_setting
 from streaming.config.groups import GroupEntry, LimitsByGroup
 from streaming.config.links import LinkSettings
 from streaming.config.private_files import is_tolerated
-from streaming.config.redaction import secrets_in, without_credentials
 from streaming.config.redactor import Redactor
 from streaming.config.refusals import refusal_line
+from streaming.config.secret_settings import secrets_in, without_credentials
 from streaming.config.security import read_secrets
 from streaming.config.settings import (
     ClusterSection,

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable
 from urllib.parse import unquote
 
-from streaming.config.redaction import REDACTED
+from streaming.config.secret_settings import REDACTED
 
 _SHORT_SECRET = 4
 _PART = re.compile(r"\\+|[^\\]", re.DOTALL)

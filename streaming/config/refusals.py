@@ -7,7 +7,7 @@ from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, SecretStr
 
-from streaming.config.redaction import ADDRESS, hide_credentials, hide_secrets
+from streaming.config.secret_settings import ADDRESS, hide_credentials, hide_secrets
 
 _SECURITY = "security"
 """Errors never show a value of this section, because a user can write a password into the wrong setting by mistake."""

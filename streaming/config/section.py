@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from streaming.config.redaction import hide_secrets
+from streaming.config.secret_settings import hide_secrets
 
 
 class Section(BaseModel):

@@ -25,7 +25,7 @@ from pydantic import AfterValidator, Field, SecretStr, model_validator
 from typing_extensions import Self
 
 from streaming.config.private_files import refusal_reason
-from streaming.config.redaction import ADDRESS
+from streaming.config.secret_settings import ADDRESS
 from streaming.config.section import Section
 
 _PKCS8 = re.compile(r"-----BEGIN (ENCRYPTED )?PRIVATE KEY-----")

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, SecretStr, field_validator, model_va
 from typing_extensions import Self
 
 from streaming.config.groups import Pattern, Seconds
-from streaming.config.redaction import ADDRESS, is_for_launch, without_credentials
+from streaming.config.secret_settings import ADDRESS, is_for_launch, without_credentials
 from streaming.config.section import Section
 from streaming.config.security import SecuritySettings
 from streaming.signals import SIGNALS

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError
 
-from streaming.config.redaction import hide_credentials, without_credentials
+from streaming.config.secret_settings import hide_credentials, without_credentials
 from streaming.delta.cells import EPOCH
 from streaming.delta.tables import Table
 from streaming.delta.tables.columns import TIME

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
-from streaming.config.redaction import without_credentials
+from streaming.config.secret_settings import without_credentials
 from streaming.doctor.answers import RuleGroup, ScrapedTarget, StoredAlert
 from streaming.doctor.finding import Finding, failed, not_checked, note, ok
 from streaming.doctor.rules_checksum import RULES_CHECKSUM

@@ -1,4 +1,7 @@
-"""Converts the members of a group to `GroupMember`, the same type for all group protocols."""
+"""Converts the members of a group to `GroupMember`, the same type for all group protocols.
+
+Rules 3 and 4 of `evaluation/rebalances/rebalances.py` describe members that join, leave and come back.
+"""
 
 from __future__ import annotations
 

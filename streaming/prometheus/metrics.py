@@ -51,8 +51,8 @@ from streaming.prometheus.series_limit import (
 )
 from streaming.signals import GROUP, KAFKA_EXPORTER, KAFKA_LAG_EXPORTER, MEMBER, PARTITION, SIGNALS, Signal
 from streaming.state.monitor_state import MonitorState
-from streaming.state.ranking import Ranking
 from streaming.state.reports import Reports
+from streaming.state.worst_groups import Ranking
 
 
 class Exporter:

@@ -17,7 +17,7 @@
 7. After dropped series (`LimitEdge`), the next scrape shows more series only up to 99 percent of `max_series`. Without
    the reserve of one percent, small changes could show and hide a group again and again.
 
-`state.ranking` decides which groups are the worst. The result depends only on the numbers of series, the order of
+`state.worst_groups` decides which groups are the worst. The result depends only on the numbers of series, the order of
 groups, the settings and the previous result.
 """
 

@@ -28,7 +28,7 @@ from streaming.delta.on_disk import DeltaTables
 from streaming.delta.table_files import check_tables
 from streaming.errors import RemedyError
 from streaming.http.access import Certificate, read_users
-from streaming.http.port import Access, MetricsServer
+from streaming.http.routes import Access, MetricsServer
 from streaming.page.api.event_reader import EventReader
 from streaming.page.application import Pages
 from streaming.page.clusters import ClusterView

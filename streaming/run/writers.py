@@ -45,7 +45,7 @@ import msgspec
 from py4j.protocol import Py4JError
 from typing_extensions import Self
 
-from streaming.config.redaction import without_credentials
+from streaming.config.secret_settings import without_credentials
 from streaming.errors import STAYS, RemedyError
 from streaming.spark.causes import is_spark_gone, plain_cause
 from streaming.spark.files import Files

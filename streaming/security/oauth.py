@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
-from streaming.config.redaction import without_credentials
+from streaming.config.secret_settings import without_credentials
 from streaming.config.security import Secrets, SecuritySettings
 from streaming.errors import RemedyError
 

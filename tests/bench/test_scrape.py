@@ -9,7 +9,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from streaming.embedded.ports import free_port
-from streaming.http.port import MetricsServer
+from streaming.http.routes import MetricsServer
 from streaming.prometheus.exposition import Encoder
 from tests.bench.fill import BenchError
 from tests.bench.scrape import Scrape, scrape

@@ -20,7 +20,7 @@ from streaming.config.settings import PathSettings
 from streaming.errors import STAYS
 from streaming.http.access import Certificate, Users
 from streaming.http.exchange import Environ, StartResponse
-from streaming.http.port import Access, MetricsServer
+from streaming.http.routes import Access, MetricsServer
 
 ROOT = Path(__file__).parents[2]
 IMAGE = ROOT / "deploy" / "image"

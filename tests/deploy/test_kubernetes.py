@@ -23,7 +23,7 @@ from kubeflow_spark_api.models import SparkV1beta2SparkApplication
 
 from streaming.config.environment import ENVIRONMENT_PREFIX
 from streaming.config.load import Settings, load_settings
-from streaming.http.port import PUBLIC_PATHS
+from streaming.http.routes import PUBLIC_PATHS
 from streaming.spark.query import BATCH_GRACE_SECONDS
 
 ROOT = Path(__file__).parents[2]

@@ -23,7 +23,7 @@ Evidence (`evidence.py`):
    as the coordinator for START_WINDOW_MS after the loss of the partition. After a restart, the monitor does not know
    former leaders.
 
-Links between pieces of evidence (`links.py`). Rules 6 to 8 link only evidence of the same *run*. In a run, each piece
+Evidence with the same cause (`same_cause.py`). Rules 6 to 8 link only evidence of the same *run*. In a run, each piece
 of evidence starts at most START_WINDOW_MS after the previous piece. So a group with an old problem does not join a new
 problem of its broker.
 

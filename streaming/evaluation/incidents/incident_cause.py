@@ -3,7 +3,7 @@
 The rules use all evidence that the incident lists, also evidence that has ended. So the cause does not change when
 evidence ends. "All groups" are the groups with listed evidence.
 
-1. `coordinator_gone`: a coordinator links groups of the incident (`links.py`), and leads no partition of
+1. `coordinator_gone`: a coordinator links groups of the incident (`same_cause.py`), and leads no partition of
    `__consumer_offsets` any more. At least half of all groups must have evidence that the coordinator can explain.
 2. `coordinator`: as rule 1, but the coordinator may still lead partitions of `__consumer_offsets`.
 3. `client_host`: a host links groups, and at least half of all groups have evidence that names the host.
@@ -26,7 +26,7 @@ from streaming.evaluation.conditions.reconciliation import STUCK_RECONCILIATION
 from streaming.evaluation.conditions.silence import SILENT_GROUP, SILENT_STATIC_MEMBER, STUCK_REBALANCE
 from streaming.evaluation.incidents.evidence import NO_COORDINATOR, RECORDS_LOST, Evidence
 from streaming.evaluation.incidents.incident import CLIENT_HOST, COORDINATOR, Incident
-from streaming.evaluation.incidents.links import COORDINATOR_EVIDENCE
+from streaming.evaluation.incidents.same_cause import COORDINATOR_EVIDENCE
 from streaming.evaluation.rebalances.detectors import (
     DUPLICATE_CLAIMS,
     EAGER_AND_COOPERATIVE_MIXED,

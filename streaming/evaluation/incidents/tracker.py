@@ -16,7 +16,7 @@ from streaming.evaluation.incidents.incident import (
     Link,
     make_incident_id,
 )
-from streaming.evaluation.incidents.links import Population, find_links
+from streaming.evaluation.incidents.same_cause import Population, find_links
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,7 @@
 """Count the partitions that a rebalance moved, the necessary moves, and the partitions without an owner.
 
+`assignors/fairness/fewest_moves.py` defines which moves are necessary.
+
 The counts come only from records. So the rows are the same, even if the monitor reads the records much later. The
 assigned partitions show which partitions a topic has. A topic has a *gap* if a partition is unassigned, and a partition
 with a higher number is assigned. If a topic has a gap, `fewest_moves` is unknown.

@@ -37,7 +37,7 @@ from streaming.evaluation.incidents.evidence import (
     has_lag_ended,
 )
 from streaming.evaluation.incidents.incident import START_WINDOW_MS, Incident
-from streaming.evaluation.incidents.links import MIN_COORDINATOR_GROUPS, Population, shared_hosts
+from streaming.evaluation.incidents.same_cause import MIN_COORDINATOR_GROUPS, Population, shared_hosts
 from streaming.evaluation.incidents.tracker import SampledEvidence, advance_incidents
 from streaming.evaluation.lag.lag import PARTITION_DELETED, TOPIC_DELETED, ClusterSample
 from streaming.evaluation.rebalances.detectors import UNOWNED_PARTITIONS

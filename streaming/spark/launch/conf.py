@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from streaming.config.redaction import is_public
+from streaming.config.secret_settings import is_public
 from streaming.config.settings import SparkSettings
 
 _LOGGING = Path(__file__).parents[1] / "log4j2.properties"

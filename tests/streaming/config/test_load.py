@@ -13,7 +13,7 @@ from assignors import BUILT_IN
 from streaming.cli.config import config
 from streaming.config.environment import ENVIRONMENT_PREFIX
 from streaming.config.load import ConfigError, Settings, load_settings
-from streaming.config.redaction import REDACTED, hide_secrets, is_harmless
+from streaming.config.secret_settings import REDACTED, hide_secrets, is_harmless
 from streaming.config.section import Section
 from streaming.config.security import SecuritySettings
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from streaming.config.load import Settings, create_redactor
-from streaming.config.redaction import REDACTED
 from streaming.config.redactor import Redactor
+from streaming.config.secret_settings import REDACTED
 from streaming.config.security import SecuritySettings
 from streaming.config.settings import KafkaSettings, SparkSettings
 

@@ -23,9 +23,9 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import streaming.config.environment
-import streaming.config.redaction
 import streaming.config.redactor
 import streaming.config.refusals
+import streaming.config.secret_settings
 from assignors.model import AssignorFailedError, GroupSpec, MemberSubscription
 from streaming.child_process import ChildProcess
 from streaming.cli import main
@@ -325,7 +325,7 @@ def test_no_child_process_inherits_a_setting(tmp_path: Path, monkeypatch: pytest
     "module",
     [
         streaming.config.environment,
-        streaming.config.redaction,
+        streaming.config.secret_settings,
         streaming.config.redactor,
         streaming.config.refusals,
     ],

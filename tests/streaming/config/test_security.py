@@ -18,7 +18,7 @@ import streaming.config.private_files
 from streaming.cli.config import config
 from streaming.config.environment import ENVIRONMENT_PREFIX
 from streaming.config.load import ConfigError, forget_secrets, load_settings
-from streaming.config.redaction import REDACTED
+from streaming.config.secret_settings import REDACTED
 from streaming.config.security import Secrets, SecuritySettings, read_secrets
 from tests.streaming.security.pem import KEY_PASSWORD, write_pem_files
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from streaming.http.port import MetricsServer
+from streaming.http.routes import MetricsServer
 
 
 def connect_to(server: MetricsServer, source: str = "127.0.0.1") -> socket.socket:

@@ -15,7 +15,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
-from streaming.http.port import MetricsServer, PortError
+from streaming.http.routes import MetricsServer, PortError
 from streaming.prometheus.exposition import Encoder
 
 

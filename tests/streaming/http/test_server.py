@@ -18,7 +18,7 @@ import trustme
 import streaming.http.access
 from streaming.http.access import Certificate, Users
 from streaming.http.exchange import Environ, StartResponse
-from streaming.http.port import Access, MetricsServer
+from streaming.http.routes import Access, MetricsServer
 from tests.streaming.http.clients import answer_to, connect_to
 from tests.streaming.http.test_access import pem_files
 from tests.streaming.http.test_http import one

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from assignors import AssignorFailedError, GroupAssignment, GroupSpec
 from streaming.evaluation.lag.lag import ClusterSample, LogEnds
 from streaming.group.printable import printable
-from streaming.http.port import MetricsServer
+from streaming.http.routes import MetricsServer
 from streaming.page.addresses import GROUP_API, group_address
 from streaming.page.application import Pages
 from streaming.page.clusters import ClusterView

@@ -12,7 +12,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
 from streaming.group.printable import printable
-from streaming.http.port import MetricsServer
+from streaming.http.routes import MetricsServer
 from streaming.page.addresses import group_address, host_address, topic_address
 from streaming.page.application import Pages
 from streaming.page.clusters import ClusterView

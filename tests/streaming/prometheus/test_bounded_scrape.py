@@ -26,7 +26,7 @@ from streaming.signals import GRANULARITIES, GROUP, MEMBER, OWN, PARTITION, SIGN
 from streaming.signals.fairness import DRIFT_PARTITIONS
 from streaming.signals.partitions import PARTITION_LAG
 from streaming.state.monitor_state import MonitorState
-from streaming.state.ranking import HELD_MS
+from streaming.state.worst_groups import HELD_MS
 from tests.streaming.http.answers import answer
 from tests.streaming.page.scene import CLUSTER, NOW_MS
 from tests.streaming.prometheus.everything import STALE_AFTER_MS, everything
@@ -170,7 +170,7 @@ def test_two_scrapes_of_the_same_view_are_equal(monitor_state: MonitorState) -> 
 def test_a_group_without_trouble_stays_in_full_for_some_time_and_then_loses_its_place(
     monitor_state: MonitorState, later_ms: int, is_different: bool
 ) -> None:
-    """`state.ranking` keeps the place. Text that is cached between scrapes belongs to the right group."""
+    """`state.worst_groups` keeps the place. Text that is cached between scrapes belongs to the right group."""
     view, changing, now_ms = monitor_state.view(), MonitorState(), [NOW_MS]
     assert view.sample is not None
     changing._view = view

@@ -11,7 +11,7 @@ from streaming.delta.rows import arrow_table
 from streaming.delta.tables import INCIDENTS
 from streaming.evaluation.incidents.evidence import Evidence, EvidenceKey, Source
 from streaming.evaluation.incidents.incident import Incident
-from streaming.evaluation.incidents.links import Population
+from streaming.evaluation.incidents.same_cause import Population
 from streaming.evaluation.incidents.story import story
 from streaming.evaluation.incidents.tracker import SampledEvidence, advance_incidents
 from streaming.page.rendering import utc_text

@@ -13,7 +13,7 @@ from streaming.evaluation.causes.cause import Kind
 from streaming.evaluation.incidents.evidence import NO_COORDINATOR, RECORDS_LOST, Evidence
 from streaming.evaluation.incidents.incident import MAX_EVIDENCE
 from streaming.evaluation.incidents.incident_cause import PRECEDENCE, UNKNOWN, incident_cause
-from streaming.evaluation.incidents.links import Population
+from streaming.evaluation.incidents.same_cause import Population
 from streaming.evaluation.incidents.story import ADVICE, Story, headline, story
 from streaming.evaluation.rebalances.detectors import HARMLESS
 from streaming.page.rendering import utc_text

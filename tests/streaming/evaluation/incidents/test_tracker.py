@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from streaming.evaluation.incidents.evidence import Evidence
 from streaming.evaluation.incidents.incident import MAX_EVIDENCE, Link
-from streaming.evaluation.incidents.links import Population
+from streaming.evaluation.incidents.same_cause import Population
 from tests.streaming.evaluation.incidents.incidents import Followed, at_minute, evidence, population
 
 FORTY = [f"group-{number:02}" for number in range(40)]

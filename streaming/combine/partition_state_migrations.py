@@ -1,5 +1,7 @@
 """Convert the stored state of a `__consumer_offsets` partition from an older version to the next version.
 
+`group/codec.py` calls the functions.
+
 In version 2, open gaps contain the committed offsets that rule 9 of `gaps` needs.
 """
 

@@ -1,4 +1,4 @@
-"""Serves `/metrics` and the pages on the HTTP port.
+"""Answers the requests for `/metrics` and for pages. `server.py` handles the connections.
 
 1. The module `exposition` answers GET on `/metrics`, because it is much faster than prometheus-client. The format is
    Prometheus' text format or OpenMetrics. If the client accepts gzip, the server compresses the response. For all

@@ -1,6 +1,7 @@
 """Rank the groups by severity, in an order that changes rarely.
 
-`/metrics` shows full detail for the first groups (`prometheus.series_limit`). Rules:
+`/metrics` shows full detail for the first groups (`prometheus.series_limit`). Pages and the API use the order of
+`evaluation/severity/trouble.py` directly. Rules:
 
 1. The place of a group is computed from its troubles (`evaluation.severity.trouble`).
 2. A group that was shown in full detail stays at its worst place for ten minutes. During the ten minutes, the group is

@@ -15,8 +15,8 @@ from streaming.page.overview import overview
 from streaming.page.watched import WatchedCluster
 from streaming.state.monitor_state import MonitorState
 from streaming.state.monitor_view import MonitorView
-from streaming.state.ranking import HELD_MS, RankEntry, Ranking, rank_entries
 from streaming.state.reports import ReportCache, Reports
+from streaming.state.worst_groups import HELD_MS, RankEntry, Ranking, rank_entries
 from tests.streaming.page.scene import CLUSTER, NOW_MS, scene
 
 SCRAPE_MS = 15_000
