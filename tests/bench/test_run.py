@@ -80,7 +80,10 @@ def test_rebalances_of_the_demo_are_timed_until_they_are_seen(tmp_path: Path) ->
 
 @pytest.mark.slow
 def test_synthetic_groups_under_load_are_evaluated_and_their_figures_agree_with_each_other(tmp_path: Path) -> None:
-    """The run itself checks every group, every row and every verdict. This test checks that the figures agree."""
+    """The run itself checks every group, every row and every verdict. This test checks that the figures agree.
+
+    A batch starts every 10 s. On a busy machine, no batch ended within 12 s.
+    """
     sizes = (
         "--synthetic-groups",
         "40",
@@ -89,15 +92,15 @@ def test_synthetic_groups_under_load_are_evaluated_and_their_figures_agree_with_
         "--rebalances-per-minute",
         "120",
         "--load-seconds",
-        "12",
+        "20",
     )
     figures = _figures(tmp_path, "--part", "evaluation", *sizes)
     batches, longest, median = (figures[name] for name in ("batches under load", "longest batch", "median batch"))
     for column in ("value", "baseline"):
         assert 1 <= batches[column] <= 3
-        assert 0 < median[column] <= longest[column] < 12
-    assert figures["commits written, over 12 s"]["value"] == pytest.approx(1_000, rel=0.05)
-    assert figures["rebalances written, each with one row and a verdict"]["value"] == pytest.approx(24, abs=3)
+        assert 0 < median[column] <= longest[column] < 20
+    assert figures["commits written, over 20 s"]["value"] == pytest.approx(1_000, rel=0.05)
+    assert figures["rebalances written, each with one row and a verdict"]["value"] == pytest.approx(40, abs=3)
     p50, p95 = (
         figures[f"rebalance written to shown{words}"]["value"] for words in (", one scrape per 15 s, p50", ", p95")
     )
