@@ -66,6 +66,7 @@ def test_a_small_fill_is_read_and_its_figures_agree_with_each_other(tmp_path: Pa
     assert rate["ratio"] == pytest.approx(rate["value"] / rate["baseline"])
     memory = figures["peak memory of all processes (PSS)"]
     assert all(200 < memory[column] < 3_072 for column in ("value", "baseline"))
+    assert memory["ratio"] == pytest.approx(memory["value"] / memory["baseline"])
     assert {figure["verdict"] for figure in figures.values()} == {""}, "a target in a run of a different size"
 
 

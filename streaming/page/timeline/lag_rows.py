@@ -1,8 +1,7 @@
 """The rows of `group_lag` of one group, as columns.
 
-A group with 1,000 partitions can have 20 million rows in seven days. So many rows need several GB of memory. So the
-reader reads the rows of a window in pieces, the oldest piece first. `LagLine` and `LateTimes` process one piece at a
-time.
+A group with 1,000 partitions can have 20 million rows in seven days. All rows together would need several GB of memory.
+So the reader reads the rows in pieces, the oldest piece first. `LagLine` and `LateTimes` process one piece at a time.
 """
 
 from __future__ import annotations
