@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from assignors import BUILT_IN, UnknownAssignorError
-from streaming.custom.guard import LIMIT_SECONDS, GuardedAssignor
+from streaming.custom.guard import GuardedAssignor
 from streaming.custom.loading import installed_references
 
 if TYPE_CHECKING:
@@ -65,8 +65,6 @@ class Catalogue:
 
 
 @lru_cache(maxsize=1)
-def users_assignors(
-    references: tuple[tuple[str, str], ...], limit_seconds: float = LIMIT_SECONDS
-) -> tuple[GuardedAssignor, ...]:
+def users_assignors(references: tuple[tuple[str, str], ...], limit_seconds: float) -> tuple[GuardedAssignor, ...]:
     """Return the assignors for (name, reference) pairs. The result is cached, so a second call starts no processes."""
     return tuple(GuardedAssignor(reference, limit_seconds, name) for name, reference in references)
