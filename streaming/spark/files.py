@@ -43,20 +43,22 @@ class Files:
     """
 
     def __init__(self, session: SparkSession, root: str) -> None:
-        self._jvm = session.sparkContext._jvm  # noqa: SLF001 - Spark's documented way to Hadoop's API from Python
+        jvm = session.sparkContext._jvm  # noqa: SLF001 - Spark's documented way to Hadoop's API from Python
+        # For each part of `org.apache.hadoop.fs`, Java searches all its jars for a class of this name. So do it once.
+        hadoop = jvm.org.apache.hadoop.fs  # type: ignore[union-attr]
+        self._path_class = hadoop.Path
         self._root = root.rstrip("/")
         hadoop_conf = session.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001 - as above
         self._fs: JavaObject = self._path("").getFileSystem(hadoop_conf)
         self._scheme: str = self._fs.getUri().getScheme()
         if self._scheme in _HDFS:
-            fs = self._jvm.org.apache.hadoop.fs  # type: ignore[union-attr]
-            self._context: JavaObject = fs.FileContext.getFileContext(self._fs.getUri(), hadoop_conf)
-            options = getattr(fs, "Options$Rename")
+            self._context: JavaObject = hadoop.FileContext.getFileContext(self._fs.getUri(), hadoop_conf)
+            options = getattr(hadoop, "Options$Rename")
             self._replacing = session.sparkContext._gateway.new_array(options, 1)  # type: ignore[union-attr] # noqa: SLF001 - as above
             self._replacing[0] = options.OVERWRITE
 
     def _path(self, name: str) -> JavaObject:
-        return self._jvm.org.apache.hadoop.fs.Path(f"{self._root}/{name}" if name else self._root)  # type: ignore[union-attr]
+        return self._path_class(f"{self._root}/{name}" if name else self._root)
 
     @contextmanager
     def _raising_os_errors(self, name: str) -> Iterator[None]:
@@ -149,7 +151,7 @@ class Files:
 
     def move_to(self, root: str) -> None:
         """Rename the root. All later names are relative to the new root."""
-        target = self._jvm.org.apache.hadoop.fs.Path(root)  # type: ignore[union-attr]
+        target = self._path_class(root)
         with self._raising_os_errors(""):
             if not self._fs.rename(self._path(""), target):
                 raise OSError(errno.EIO, f"cannot be renamed to {root}", self._root)

@@ -13,6 +13,7 @@ from pyspark.sql.streaming.state import GroupStateTimeout
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from streaming.combine.own_partitions import OwnPartitions
+from streaming.spark.folder import local_folder
 from streaming.spark.source import STATE_ROWS
 from streaming.spark.steps import CombineFunction, StateFunction
 
@@ -20,6 +21,9 @@ STORED_STATE = StructType([StructField("version", IntegerType()), StructField("e
 """The schema of the state: only a format version and encoded bytes, because a checkpoint's schema can never change."""
 
 BATCH_GRACE_SECONDS = 10.0
+
+_FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+_LOCAL_FILE_MANAGER = "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager"
 
 BatchFunction = Callable[[DataFrame, int], None]
 
@@ -39,6 +43,10 @@ def start_query(  # noqa: PLR0913 - everything that a query needs, as keywords
     trigger_seconds: float,
 ) -> StreamingQuery:
     """Start the query. `on_batch` is called for each batch, with the state rows that the state step returned."""
+    if local_folder(checkpoint):
+        # A batch writes five files. For each file on a local disk, Spark's default starts eight processes (chmod and
+        # readlink). This class starts two. Both classes rename a complete file and write checksums.
+        state_rows.sparkSession.conf.set(_FILE_MANAGER, _LOCAL_FILE_MANAGER)
     keyed = state_rows.select(F.lit(cluster).alias("cluster"), *STATE_ROWS.names)
     advanced = keyed.groupBy("cluster", "state_kind", "state_key").applyInPandasWithState(
         state_function, STATE_ROWS, STORED_STATE, "append", GroupStateTimeout.NoTimeout
