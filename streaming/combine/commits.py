@@ -142,7 +142,7 @@ def last_per_key(commits: pa.Table) -> pa.Table:
     """
     identity = ["offsets_topic_partition", "key"]
     numbered = commits.select(identity).append_column("row", pa.array(np.arange(commits.num_rows)))
-    last = numbered.group_by(identity).aggregate([("row", "max")])["row_max"]
+    last = numbered.group_by(identity, use_threads=False).aggregate([("row", "max")])["row_max"]
     return commits.take(pa.array(np.sort(last.to_numpy())))
 
 
@@ -174,7 +174,7 @@ def last_per_slot(commits: pa.Table, code: Int64Array | None = None) -> pa.Table
     columns = [commits["offsets_topic_partition"], key, slot, pc.equal(commits["committed_offset"], TOMBSTONE)]
     identity = ["offsets_topic_partition", "key", "slot", "is_tombstone"]
     numbered = pa.table([*columns, np.arange(commits.num_rows)], names=[*identity, "row"])
-    last = numbered.group_by(identity).aggregate([("row", "max")])["row_max"]
+    last = numbered.group_by(identity, use_threads=False).aggregate([("row", "max")])["row_max"]
     rows = np.sort(last.to_numpy())
     one_key = numbered.select(["offsets_topic_partition", "key"]).take(pa.array(rows))
     return commits.take(pa.array(rows[_count_later_equal_rows(one_key) < WINDOW_COMMITS]))

@@ -93,14 +93,16 @@ def _unknown(lag: LagRows | None, _: ClusterSample | None, __: NameFilter) -> pa
     if lag is None:
         return None
     unknown = lag.partitions.filter(pc.is_valid(lag.partitions["unknown_reason"]))
-    return unknown.group_by(["group_id", "unknown_reason"]).aggregate([([], "count_all")])
+    return unknown.group_by(["group_id", "unknown_reason"], use_threads=False).aggregate([([], "count_all")])
 
 
 def _group_topics(lag: LagRows | None, _: ClusterSample | None, topics: NameFilter) -> pa.Table | None:
     if lag is None:
         return None
     rows = filter_names(lag.unblocked, "topic", topics)
-    return rows.group_by(["group_id", "topic"]).aggregate([("committed_offset", "sum"), ("lag", "sum", _ALL_KNOWN)])
+    return rows.group_by(["group_id", "topic"], use_threads=False).aggregate(
+        [("committed_offset", "sum"), ("lag", "sum", _ALL_KNOWN)]
+    )
 
 
 def _group_partitions(lag: LagRows | None, _: ClusterSample | None, topics: NameFilter) -> pa.Table | None:

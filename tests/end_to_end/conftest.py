@@ -110,6 +110,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
     """Run the demo on its own broker, because the common broker of the tests has groups with problems."""
     settings = {
         "KAFKA__CLUSTER": "demo",
+        "SOURCE__TRIGGER_SECONDS": "5",  # the tests wait for minutes, so fewer batches cost less and delay nothing
         "METRICS__GRANULARITY": "member",  # otherwise the owner of a partition is not shown
         "EVALUATION__FLAP_THRESHOLD": "2",  # detects a flapping member one minute earlier
         "GROUPS": json.dumps(DEMO_GROUP_ENTRIES),

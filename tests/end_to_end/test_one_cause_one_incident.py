@@ -43,7 +43,11 @@ QUICK_DEATH = {
 }
 ORDERS = DemoTopic("orders", partitions=3, records_per_second=6)
 CLICKS = DemoTopic("clicks", partitions=3, records_per_second=16, keys=(*("shop-1",) * 8, "shop-2", "shop-3"))
-SETTINGS = {"KAFKA__CLUSTER": "prod", "GROUPS": json.dumps([{"match": "clickstream.*", "max_lag_seconds": 20}])}
+SETTINGS = {
+    "KAFKA__CLUSTER": "prod",
+    "SOURCE__TRIGGER_SECONDS": "5",  # the tests wait for minutes, so fewer batches cost less and delay nothing
+    "GROUPS": json.dumps([{"match": "clickstream.*", "max_lag_seconds": 20}]),
+}
 
 STORM, HOT, HEALTHY = "checkout", "clickstream", "reporting"
 ORPHANS = ("billing", "fraud", "invoices", "ledger", "shipping")

@@ -161,7 +161,7 @@ class Silence:
         evaluated = lag.partitions.select(["group_id", "commit_timestamp_ms"])
         for name, values in columns.items():
             evaluated = evaluated.append_column(name, values)
-        self._groups = evaluated.group_by("group_id").aggregate(
+        self._groups = evaluated.group_by("group_id", use_threads=False).aggregate(
             [
                 ("commit_timestamp_ms", "max"),
                 ([], "count_all"),

@@ -66,7 +66,7 @@ def group_lags(rows: pa.Table) -> pa.Table:
         rows.append_column("bound", pc.if_else(is_bound, rows["lag_seconds"], None))
         .append_column("full", is_full.cast(pa.float64()))
         .append_column("blocked", pc.if_else(rows["is_blocked"], 1, None))
-        .group_by("group_id")
+        .group_by("group_id", use_threads=False)
     )
     sums = by_group.aggregate(
         [
@@ -111,7 +111,9 @@ def group_lags(rows: pa.Table) -> pa.Table:
 def _rates(rows: pa.Table, group_ids: pa.ChunkedArray) -> Mapping[str, pa.ChunkedArray]:
     """Return the rates of each group (rule 9 of `rates.py`)."""
     existing = rows.filter(pc.invert(pc.is_in(rows["unknown_reason"], value_set=DELETED)))
-    sums = existing.group_by("group_id").aggregate([(name, "sum", _ALL_KNOWN) for name in RATES_SCHEMA.names])
+    sums = existing.group_by("group_id", use_threads=False).aggregate(
+        [(name, "sum", _ALL_KNOWN) for name in RATES_SCHEMA.names]
+    )
     at = pc.index_in(group_ids, value_set=sums["group_id"])
     return {name: sums[f"{name}_sum"].take(at) for name in RATES_SCHEMA.names}
 
@@ -134,7 +136,11 @@ def _worst_partitions(
 
 def _unknown_reasons(rows: pa.Table, group_ids: pa.ChunkedArray) -> pa.Array:
     """Return for each group the reasons why lags are unknown. The list is empty if every lag is known."""
-    unknown = rows.filter(pc.is_valid(rows["unknown_reason"])).group_by(["group_id", "unknown_reason"]).aggregate([])
+    unknown = (
+        rows.filter(pc.is_valid(rows["unknown_reason"]))
+        .group_by(["group_id", "unknown_reason"], use_threads=False)
+        .aggregate([])
+    )
     reasons = defaultdict[str, list[str]](list)
     for group_id, reason in zip(unknown["group_id"].to_pylist(), unknown["unknown_reason"].to_pylist(), strict=True):
         reasons[group_id].append(reason)

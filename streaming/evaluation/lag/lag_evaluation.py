@@ -76,7 +76,7 @@ class LagEvaluation:
     def topics_by_group(self) -> Mapping[str, tuple[str, ...]]:
         """The sorted topics for which each group has committed offsets."""
         topics: dict[str, tuple[str, ...]] = defaultdict(tuple)
-        pairs = self.partitions.group_by(["group_id", "topic"]).aggregate([]).sort_by("topic")
+        pairs = self.partitions.group_by(["group_id", "topic"], use_threads=False).aggregate([]).sort_by("topic")
         for group_id, topic in zip(pairs["group_id"].to_pylist(), pairs["topic"].to_pylist(), strict=True):
             topics[group_id] += (topic,)
         return topics

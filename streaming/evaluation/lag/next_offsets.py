@@ -174,7 +174,11 @@ def rows_without_proof(report: LagReport, topics: Iterable[str]) -> Int64Array:
 
 def topic_partitions(report: LagReport, at: Int64Array) -> list[TopicPartition]:
     """Return the topic partitions of the given rows, sorted."""
-    rows = report.partitions.select(["topic", "partition"]).take(pa.array(at)).group_by(["topic", "partition"])
+    rows = (
+        report.partitions.select(["topic", "partition"])
+        .take(pa.array(at))
+        .group_by(["topic", "partition"], use_threads=False)
+    )
     distinct = rows.aggregate([]).sort_by([("topic", "ascending"), ("partition", "ascending")])
     return list(zip(distinct["topic"].to_pylist(), distinct["partition"].to_pylist(), strict=True))
 

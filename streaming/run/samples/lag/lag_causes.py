@@ -170,7 +170,7 @@ def _do_wait(table: pa.Table) -> pa.ChunkedArray:
 
 def _oldest_commits_of_waiting_groups(lag: LagEvaluation) -> Mapping[str, int]:
     waiting = lag.unblocked.filter(_do_wait(lag.unblocked))
-    oldest = waiting.group_by("group_id").aggregate([("commit_timestamp_ms", "min")])
+    oldest = waiting.group_by("group_id", use_threads=False).aggregate([("commit_timestamp_ms", "min")])
     return dict(zip(oldest["group_id"].to_pylist(), oldest["commit_timestamp_ms_min"].to_pylist(), strict=True))
 
 

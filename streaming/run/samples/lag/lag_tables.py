@@ -99,13 +99,13 @@ def _changed_rows(now: pa.Table, before: pa.Table, numbers: Sequence[str]) -> pa
 
     keys = [*_KEYS, *numbers]
     fresh = comparable(now.select(keys)).append_column("row", pa.array(range(now.num_rows), pa.int64()))
-    rows = fresh.join(comparable(before.select(keys)), keys=keys, join_type="left anti")["row"]
+    rows = fresh.join(comparable(before.select(keys)), keys=keys, join_type="left anti", use_threads=False)["row"]
     return now.take(rows.combine_chunks().sort())
 
 
 def _end_rows(now: pa.Table, before: pa.Table) -> pa.Table:
     keys = before.select(_KEYS).cast(pa.schema([now.schema.field(name) for name in _KEYS]))
-    ended = keys.join(now.select(_KEYS), keys=list(_KEYS), join_type="left anti")
+    ended = keys.join(now.select(_KEYS), keys=list(_KEYS), join_type="left anti", use_threads=False)
     columns = {field.name: pa.nulls(ended.num_rows, field.type) for field in now.schema}
     columns["unknown_reason"] = pa.repeat(OFFSET_DELETED, ended.num_rows).cast(now.schema.field("unknown_reason").type)
     return pa.table({**columns, **{name: ended[name] for name in _KEYS}}, schema=now.schema)
