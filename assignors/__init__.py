@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from assignors.java_hash import hash_map_order
+from assignors.key_partitioner import partition_for_key
 from assignors.model import (
     AssignorFailedError,
     GroupAssignment,
@@ -19,7 +20,6 @@ from assignors.model import (
     TopicPartition,
 )
 from assignors.ordering import members_as_librdkafka, members_by_utf8
-from assignors.partitioner import partition_for_key
 from assignors.range.range import RangeAssignor
 from assignors.range.server_range import ServerRangeAssignor
 from assignors.roundrobin import RoundRobinAssignor

@@ -41,4 +41,4 @@ def storage_remedy(error: OSError) -> str:
         return "mount its disk as writable"
     if error.errno in {errno.EACCES, errno.EPERM}:
         return f"let the user of the monitor (id {os.geteuid()}) read and write it"
-    return "check its disk"
+    return "check its storage"

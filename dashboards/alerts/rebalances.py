@@ -48,8 +48,8 @@ _COMMIT_GAP_LIMIT = known_with(
 REBALANCES: Final = AlertFile(
     "3-rebalances",
     "Alerts on rebalances of consumer groups. The value of each alert is the start time of its "
-    "condition.\nstreaming/evaluation/rebalances/detectors.py and streaming/evaluation/conditions/ define the "
-    "conditions.",
+    "condition.\nstreaming/evaluation/rebalances/condition_detectors.py and streaming/evaluation/conditions/ define "
+    "the conditions.",
     (
         Alert(
             "KafkaRollingRestart",

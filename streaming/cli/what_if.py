@@ -16,7 +16,7 @@ import click
 from rich.table import Column, Table
 
 from assignors import AssignorFailedError, GroupAssignment, GroupSpec, MemberSubscription, UnknownAssignorError
-from assignors.partitioner import share_of_moved_keys
+from assignors.key_partitioner import share_of_moved_keys
 from assignors.what_if.comparison import format_sizes
 from assignors.what_if.topic_skew import choose_remedy
 from assignors.what_if.what_if import (

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streaming.combine.big_endian import BinaryColumn
+from streaming.combine.commit_runs import READ_COMMIT_SCHEMA
 from streaming.combine.commits import TOMBSTONE, canonical_key, check_commits
-from streaming.combine.runs import READ_COMMIT_SCHEMA
-from streaming.combine.wire import BinaryColumn
 from streaming.events import Position
 
 

@@ -13,7 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from streaming.combine.batch import RecordsBatch
-from streaming.combine.boundaries import (
+from streaming.combine.big_endian import BoolArray, Int64Array
+from streaming.combine.commit_runs import RUN_SCHEMA, join_runs, reduce_to_runs
+from streaming.combine.commits import COMMIT_SCHEMA, TOMBSTONE, key_codes, last_per_slot
+from streaming.combine.decode_failures import DecodeFailures
+from streaming.combine.group_boundaries import (
     Boundary,
     MembershipChange,
     clock_steps,
@@ -21,12 +25,8 @@ from streaming.combine.boundaries import (
     find_boundary,
     find_membership_change,
 )
-from streaming.combine.commits import COMMIT_SCHEMA, TOMBSTONE, key_codes, last_per_slot
-from streaming.combine.decode_failures import DecodeFailures
 from streaming.combine.own_partitions import OwnPartitions
 from streaming.combine.partition_state import PartitionBatch, commits_bytes, encode_partition_event
-from streaming.combine.runs import RUN_SCHEMA, join_runs, reduce_to_runs
-from streaming.combine.wire import BoolArray, Int64Array
 from streaming.events import LogEvent, encode_event
 from streaming.events.from_records import decode_failed_event, log_event
 from streaming.protocol import RecordType, UndecodableRecord, decode

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streaming.combine.wire import BinaryColumn, BoolArray, Int64Array
+from streaming.combine.big_endian import BinaryColumn, BoolArray, Int64Array
 from streaming.protocol import RecordType
 from streaming.protocol.offset_commit import COMMITTED_OFFSET_AT, METADATA_LENGTH_AT
 

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streaming.combine.big_endian import Int64Array
 from streaming.combine.commits import COMMIT_SCHEMA, TOMBSTONE, last_per_key
 from streaming.combine.gaps import PartitionCommits
-from streaming.combine.wire import Int64Array
 
 LIVE_SCHEMA = COMMIT_SCHEMA.append(pa.field("run_first_ms", pa.int64())).append(pa.field("run_commits", pa.int64()))
 """The schema of live commits.

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 
 from assignors.coordinator import coordinator_partition
 from assignors.ordering import utf16_key
-from streaming.combine.wire import BinaryColumn, BoolArray, Int64Array
+from streaming.combine.big_endian import BinaryColumn, BoolArray, Int64Array
 from streaming.protocol.primitives import JAVA_UTF8_ERRORS
 
 _NAME_LENGTH_AT = 2

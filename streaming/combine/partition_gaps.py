@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streaming.combine.boundaries import Boundary, Clock, MembershipChange, group_bytes, group_numbers
+from streaming.combine.big_endian import BoolArray
+from streaming.combine.commit_runs import select_runs
 from streaming.combine.gaps import (
     ALL_COMMITTED,
     GROUP_DELETED,
@@ -32,8 +33,7 @@ from streaming.combine.gaps import (
     close_gap,
     open_gap,
 )
-from streaming.combine.runs import select_runs
-from streaming.combine.wire import BoolArray
+from streaming.combine.group_boundaries import Boundary, Clock, MembershipChange, group_bytes, group_numbers
 from streaming.events import Position
 
 

@@ -13,13 +13,13 @@ from collections.abc import Mapping
 import msgspec
 import pyarrow as pa
 
-from streaming.combine.boundaries import Boundary, MembershipChange
+from streaming.combine.commit_runs import RUN_SCHEMA, select_runs
 from streaming.combine.commits import COMMIT_SCHEMA
 from streaming.combine.gaps import CommitGap, GapTotals
+from streaming.combine.group_boundaries import Boundary, MembershipChange
 from streaming.combine.live import LIVE_SCHEMA, update_live_commits
 from streaming.combine.partition_gaps import GapInputs, MergedGaps, PartitionGaps, merge_gaps
 from streaming.combine.partition_state_migrations import from_version_1
-from streaming.combine.runs import RUN_SCHEMA, select_runs
 from streaming.events import Position
 from streaming.group.codec import StateCodec
 

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from assignors import BUILT_IN, UnknownAssignorError
-from streaming.custom.guard import GuardedAssignor
+from streaming.custom.guarded_assignor import GuardedAssignor
 from streaming.custom.loading import installed_references
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from streaming.delta.log_entries import TRANSACTIONS
 from streaming.delta.stored_table import rust_uri
-from streaming.delta.table_files import TableDamagedError, table_refusal
+from streaming.delta.table_files import UnusableTableError, table_refusal
 from streaming.delta.table_upkeep import COMMITS_PER_CHECKPOINT, retention_properties, set_properties, upkeep_steps
 from streaming.delta.tables import PARTITIONED_BY, SCHEMA_VERSION, TABLES, Table
 from streaming.errors import STAYS, RemedyError
@@ -76,15 +76,15 @@ class DeltaTables:
     def open_all(self) -> None:
         """Create missing tables and check the existing tables.
 
-        Raises TableVersionError for a table of a different version, and TableDamagedError for an unreadable table.
+        Raises TableVersionError for a table of a different version, and UnusableTableError for an unreadable table.
         """
         for table in TABLES:
             if table.name not in self._open:
                 try:
                     self._open[table.name] = _OpenTable(self._open_table(table))
                 except (DeltaError, OSError) as error:
-                    raise TableDamagedError(
-                        f"table {self.path(table)} cannot be opened ({plain_cause(error)}): check its disk, or run"
+                    raise UnusableTableError(
+                        f"table {self.path(table)} cannot be opened ({plain_cause(error)}): check its storage, or run"
                         " `rebalance-monitor rebuild --repair-tables`, which keeps the files that it replaces"
                     ) from error
 

@@ -27,9 +27,9 @@ from streaming.evaluation.causes.cause import Cause
 from streaming.evaluation.conditions.condition_tracker import ConditionChange
 from streaming.evaluation.group_update import GroupUpdate
 from streaming.evaluation.lag.status import status_names
+from streaming.evaluation.rebalances.failed_rebalances import SkipDecisions, failed_rebalances
 from streaming.evaluation.rebalances.member_changes import MemberChange
 from streaming.evaluation.rebalances.rebalance_history import ReportedRebalance
-from streaming.evaluation.rebalances.skips import SkipDecisions, failed_rebalances
 from streaming.evaluation.snapshot_evaluation import Evaluation
 from streaming.events import Position
 from streaming.group.members import GroupMember, TopicPartitions, members

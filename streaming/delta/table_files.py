@@ -45,7 +45,7 @@ _BAD_ROWS = "has rows that cannot be read"
 REPAIR_REMEDY = "run `rebalance-monitor rebuild --repair-tables`, which keeps the files that it replaces"
 
 
-class TableDamagedError(RemedyError):
+class UnusableTableError(RemedyError):
     """Error: a file of a table is missing or damaged, or this process cannot use the file."""
 
     exit_code = STAYS
@@ -54,7 +54,7 @@ class TableDamagedError(RemedyError):
 def check_tables(root: str) -> None:
     """Check that the folder of tables can be used and that no table is damaged.
 
-    Raises TableDamagedError with the remedy.
+    Raises UnusableTableError with the remedy.
     """
     check_folder(root)
     refuse_damaged_tables(root)
@@ -63,11 +63,11 @@ def check_tables(root: str) -> None:
 def check_folder(root: str) -> None:
     """Check that the folder of tables can be used.
 
-    Raise TableDamagedError with the remedy if the folder cannot be used.
+    Raise UnusableTableError with the remedy if the folder cannot be used.
     """
     folder = local_folder(root)
     if folder is not None and (refusal := folder.refusal()):
-        raise TableDamagedError(_refusal_text(root, refusal))
+        raise UnusableTableError(_refusal_text(root, refusal))
 
 
 def table_refusal(uri: str) -> OSError | None:
@@ -77,7 +77,7 @@ def table_refusal(uri: str) -> OSError | None:
 
 
 def refuse_damaged_tables(root: str) -> None:
-    """Check that no table is damaged. Otherwise, raise TableDamagedError.
+    """Check that no table is damaged. Otherwise, raise UnusableTableError.
 
     A full disk is not damage, because space can become free later.
     """
@@ -86,18 +86,18 @@ def refuse_damaged_tables(root: str) -> None:
         return
     with refusing_unusable_files(root):
         for name, damage in damaged_tables(folder):
-            raise TableDamagedError(
+            raise UnusableTableError(
                 f"table {root}/{name} is damaged ({damage}): {REPAIR_REMEDY}, or set paths.tables to a different folder"
             )
 
 
 @contextmanager
 def refusing_unusable_files(root: str) -> Iterator[None]:
-    """Convert an error of the disk into a TableDamagedError with the remedy."""
+    """Convert an error of the disk into a UnusableTableError with the remedy."""
     try:
         yield
     except OSError as error:
-        raise TableDamagedError(_refusal_text(root, error)) from None
+        raise UnusableTableError(_refusal_text(root, error)) from None
 
 
 def _refusal_text(root: str, error: OSError) -> str:

@@ -24,7 +24,7 @@ from streaming.combine.gaps import GapTotals
 from streaming.evaluation.assignment.common_rules import RuleViolations
 from streaming.evaluation.assignment.drift import REBALANCING, UNKNOWN, StrategyDrift
 from streaming.evaluation.causes.cause import Cause
-from streaming.evaluation.causes.work import GroupWork
+from streaming.evaluation.causes.member_work import GroupWork
 from streaming.evaluation.conditions.condition_tracker import Condition
 from streaming.evaluation.facts import (
     AssignmentReport,
@@ -40,7 +40,7 @@ from streaming.evaluation.group_update import GroupState
 from streaming.evaluation.lag.lag import BLOCKED
 from streaming.evaluation.lag.topic_loads import TopicLoad
 from streaming.evaluation.limits import DEFAULT_LIMITS, GroupLimits
-from streaming.evaluation.rebalances.skips import SkipDecisions, failed_rebalances
+from streaming.evaluation.rebalances.failed_rebalances import SkipDecisions, failed_rebalances
 from streaming.evaluation.report import GroupReport
 from streaming.evaluation.snapshot_evaluation import Evaluation
 from streaming.events import CLASSIC

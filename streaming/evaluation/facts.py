@@ -19,7 +19,7 @@ from streaming.evaluation.alternatives import Alternatives
 from streaming.evaluation.assignment.drift import StrategyDrift
 from streaming.evaluation.assignment.member_shares import TopicShare, expected_partitions, topic_shares
 from streaming.evaluation.causes.cause import Cause
-from streaming.evaluation.causes.work import GroupWork
+from streaming.evaluation.causes.member_work import GroupWork
 from streaming.evaluation.conditions.condition_tracker import Condition
 from streaming.evaluation.fairness.fairness import among_members, uneven_work
 from streaming.evaluation.fairness.imbalance import PARTITIONS, Imbalance

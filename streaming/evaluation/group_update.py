@@ -13,7 +13,7 @@ from streaming.combine.own_partitions import OwnPartitions
 from streaming.evaluation.alternatives import Alternatives, compute_alternatives
 from streaming.evaluation.assignment.common_rules import RuleViolations, rule_violations, with_unowned
 from streaming.evaluation.assignment.drift import DRIFT, UNKNOWN
-from streaming.evaluation.rebalances.detectors import Limits
+from streaming.evaluation.rebalances.condition_detectors import Limits
 from streaming.evaluation.rebalances.rebalance_history import RebalanceHistory, ReportedRebalance, extend_history
 from streaming.evaluation.snapshot_evaluation import Evaluation, evaluate_snapshot, keeps_verdict
 from streaming.events import ExternalFact, GroupEvent, GroupForgotten, GroupVanished, LogEvent, Position, TopicsSampled

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from streaming.evaluation.assignment.sampled_topics import pending_topics
 from streaming.evaluation.lag.lag import ClusterSample
-from streaming.evaluation.rebalances.skips import SkipDecisions, settlements
+from streaming.evaluation.rebalances.failed_rebalances import SkipDecisions, settlements
 from streaming.events import ExternalFact, GroupForgotten, TopicMetadata, TopicsSampled
 from streaming.group.history import awaits_names
 from streaming.group.snapshot import GroupSnapshot

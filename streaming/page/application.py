@@ -46,6 +46,7 @@ from streaming.page.finding.search import SORTS, Search, search_of
 from streaming.page.group import group_detail
 from streaming.page.incidents.listing import open_incidents
 from streaming.page.overview import DEFAULT_ROWS, Overview, OverviewEntry, merge_overviews
+from streaming.page.page_input import CATCHING_UP, NOT_READY, READY, STALE, WatchedCluster
 from streaming.page.rendering import asset
 from streaming.page.routes.answers import (
     BAD_REQUEST,
@@ -65,7 +66,6 @@ from streaming.page.routes.incidents import IncidentPages
 from streaming.page.routes.past import PastPages
 from streaming.page.routes.places import PlacePages
 from streaming.page.timeline.section import timeline_section
-from streaming.page.watched import CATCHING_UP, NOT_READY, READY, STALE, WatchedCluster
 from streaming.page.what_if import compute_what_if
 
 _GZIP_FROM_BYTES = 1000

@@ -19,9 +19,9 @@ from typing import Generic, TypeVar
 
 from streaming.page.incidents.reader import IncidentReader
 from streaming.page.overview import Overview, overview
+from streaming.page.page_input import CATCHING_UP, WatchedCluster
 from streaming.page.rebalances import RebalanceReader
 from streaming.page.timeline.reader import TimelineReader
-from streaming.page.watched import CATCHING_UP, WatchedCluster
 from streaming.state.monitor_view import MonitorView
 
 NO_CLUSTER, SEVERAL, NONE = "no_cluster", "several", "none"

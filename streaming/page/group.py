@@ -19,10 +19,10 @@ from streaming.evaluation.report import GroupReport
 from streaming.evaluation.what_if.inputs import group_produce_rates
 from streaming.group.members import GroupMember
 from streaming.group.printable import by_topic
-from streaming.page.expected import Misplaced, misplaced_in_short
+from streaming.page.drift_words import Misplaced, misplaced_in_short
 from streaming.page.heat_map import HeatMap, heat_map
-from streaming.page.watched import WatchedCluster
-from streaming.page.work import CommitGaps, WorkShare, commit_gaps, work_shares
+from streaming.page.page_input import WatchedCluster
+from streaming.page.shared_work import CommitGaps, WorkShare, commit_gaps, work_shares
 
 
 @dataclass(frozen=True, slots=True)

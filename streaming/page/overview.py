@@ -11,7 +11,7 @@ from operator import attrgetter
 from streaming.evaluation.report import GroupReport
 from streaming.evaluation.severity.trouble import UNKNOWN_RULE
 from streaming.page.finding.search import SORTS, Choices, Search, count_values
-from streaming.page.watched import WatchedCluster
+from streaming.page.page_input import WatchedCluster
 
 DEFAULT_ROWS = 100
 """Default number of groups on the page. The search finds all other groups."""

@@ -25,7 +25,7 @@ from streaming.page.addresses import (
     parse_address,
     topic_address,
 )
-from streaming.page.expected import verdict_in_words
+from streaming.page.drift_words import verdict_in_words
 from streaming.page.finding.search import found_names
 from streaming.page.links.grafana import group_dashboard, group_dashboard_between, topic_dashboard
 from streaming.page.links.runbook import runbook_link, section_link

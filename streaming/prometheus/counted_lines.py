@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from streaming.combine.wire import Int64Array
+from streaming.combine.big_endian import Int64Array
 from streaming.prometheus.exposition import Text
 from streaming.prometheus.lines import Sample, Writer
 from streaming.prometheus.series_limit import RequestedSeries, SeriesLimit

@@ -31,7 +31,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from streaming.combine.wire import Int64Array
+from streaming.combine.big_endian import Int64Array
 from streaming.signals import GRANULARITIES, Granularity
 
 UNLIMITED = sys.maxsize

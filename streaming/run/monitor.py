@@ -32,8 +32,8 @@ from streaming.http.routes import Access, MetricsServer
 from streaming.page.api.event_reader import EventReader
 from streaming.page.application import Pages
 from streaming.page.clusters import ClusterView
+from streaming.page.page_input import WatchedCluster
 from streaming.page.rebalances import RebalanceReader
-from streaming.page.watched import WatchedCluster
 from streaming.prometheus.metric_selection import export_options
 from streaming.prometheus.metrics import Exporter
 from streaming.run.failures import SparkEndedError

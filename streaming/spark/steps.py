@@ -26,7 +26,7 @@ from streaming.combine.partition_state import (
     without_gaps,
 )
 from streaming.custom.catalogue import users_assignors
-from streaming.custom.guard import LIMIT_SECONDS
+from streaming.custom.guarded_assignor import LIMIT_SECONDS
 from streaming.evaluation.group_update import (
     ANY_PARTITION,
     DEFAULT_LIMITS,
@@ -36,7 +36,7 @@ from streaming.evaluation.group_update import (
     apply_batch,
     encode_update,
 )
-from streaming.evaluation.rebalances.detectors import Limits
+from streaming.evaluation.rebalances.condition_detectors import Limits
 from streaming.events import LogEvent, decode_event
 from streaming.group.snapshot import GroupSnapshot
 from streaming.group.topic_names import NO_TOPIC_NAMES, TopicNames

@@ -20,9 +20,9 @@ from sys import intern
 import numpy as np
 import pyarrow as pa
 
+from streaming.combine.big_endian import BoolArray, Int64Array
 from streaming.combine.commits import TOMBSTONE
 from streaming.combine.own_partitions import OwnPartitions
-from streaming.combine.wire import BoolArray, Int64Array
 from streaming.evaluation.lag.stored.commit_windows import CommitWindows, Windows, decode_windows, encode_windows
 from streaming.protocol import decode
 

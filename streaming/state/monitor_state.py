@@ -19,7 +19,7 @@ from streaming.evaluation.incidents.incident import Incident
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.evaluation.limits import LimitsOf, default_limits
-from streaming.evaluation.rebalances.skips import decide_skips
+from streaming.evaluation.rebalances.failed_rebalances import decide_skips
 from streaming.events import POLLED_PARTITION
 from streaming.group.listing import GroupListing, rebalancing_since_ms
 from streaming.group.snapshot import REBALANCING, GroupSnapshot

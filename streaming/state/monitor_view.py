@@ -16,7 +16,7 @@ from streaming.evaluation.group_update import GroupState
 from streaming.evaluation.incidents.incident import Incident
 from streaming.evaluation.lag.lag import ClusterSample, blocked_groups
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
-from streaming.evaluation.rebalances.skips import SkipDecisions
+from streaming.evaluation.rebalances.failed_rebalances import SkipDecisions
 from streaming.events import Position
 from streaming.group.listing import GroupListing
 from streaming.integrity.read_up_to import ReadUpTo

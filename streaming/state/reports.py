@@ -27,7 +27,7 @@ from streaming.evaluation.incidents.incident import incident_by_group
 from streaming.evaluation.lag.group_lags import GROUP_LAGS_SCHEMA
 from streaming.evaluation.lag.lag import LOG_NOT_READ, NO_FRESH_SAMPLE
 from streaming.evaluation.limits import LimitsOf, default_limits
-from streaming.evaluation.rebalances.skips import decide_skips
+from streaming.evaluation.rebalances.failed_rebalances import decide_skips
 from streaming.evaluation.report import GroupReport
 from streaming.group.listing import shown_state
 from streaming.state.monitor_view import MonitorView

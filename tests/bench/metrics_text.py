@@ -20,9 +20,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
 from assignors import AS_JAVA_LEADER
+from streaming.combine.big_endian import Int64Array
 from streaming.combine.gaps import GapTotals
 from streaming.combine.partition_state import GapsClosed
-from streaming.combine.wire import Int64Array
 from streaming.config.links import LinkSettings
 from streaming.config.settings import MetricsSettings
 from streaming.evaluation.group_update import GroupState, apply_batch

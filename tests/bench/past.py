@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 
 from streaming.page.application import Pages
 from streaming.page.clusters import ClusterView
+from streaming.page.page_input import WatchedCluster
 from streaming.page.rebalances import RebalanceReader
-from streaming.page.watched import WatchedCluster
 from streaming.past.moments import format_moment
 from streaming.state.monitor_state import MonitorState
 from tests.bench.figures import Figure, Target, median

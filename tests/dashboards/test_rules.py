@@ -14,7 +14,7 @@ import pytest
 from dashboards.alerts import panel_number
 from dashboards.alerts.files import ROOT, alert_files
 from streaming.evaluation import conditions
-from streaming.evaluation.rebalances import detectors
+from streaming.evaluation.rebalances import condition_detectors
 from streaming.signals import CLUSTER, GROUP, HISTOGRAM, SIGNALS, exported_names
 from tests.dashboards.rules import ALERTS, CRITICAL, FILES, INFO, RECORDED, RULES, WARNING
 from tests.monitoring_programs import monitoring_programs
@@ -37,7 +37,10 @@ WITHOUT_ALERT = {"subscription_mismatch"}
 _PACKAGE = f"{conditions.__name__}."
 CONDITIONS = {
     value
-    for module in (detectors, *(import_module(found.name) for found in iter_modules(conditions.__path__, _PACKAGE)))
+    for module in (
+        condition_detectors,
+        *(import_module(found.name) for found in iter_modules(conditions.__path__, _PACKAGE)),
+    )
     for name, value in vars(module).items()
     if name.isupper() and isinstance(value, str)
 }

@@ -31,7 +31,7 @@ from streaming.config.settings import KafkaSettings, SparkSettings
 from streaming.embedded.ports import free_port
 from streaming.errors import RemedyError
 from streaming.evaluation.lag.lag import MAYBE_ONLY_MARKERS
-from streaming.evaluation.rebalances.detectors import Limits
+from streaming.evaluation.rebalances.condition_detectors import Limits
 from streaming.events import OFFSETS_TOPIC
 from streaming.java import find_java, java_version
 from streaming.run.cluster_clock import ClusterClock

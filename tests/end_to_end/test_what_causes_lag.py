@@ -17,7 +17,7 @@ from datetime import datetime, timezone
 
 import pytest
 
-from assignors.partitioner import partition_for_key
+from assignors.key_partitioner import partition_for_key
 from streaming.demo.clients import produce, run_members
 from streaming.demo.groups import DemoGroup, DemoMember
 from streaming.demo.topics import DemoTopic, create_demo_topics

@@ -8,7 +8,7 @@ from streaming.delta import rows
 from streaming.delta.cells import Row
 from streaming.delta.tables import Table
 from streaming.evaluation.group_update import GroupUpdate
-from streaming.evaluation.rebalances.skips import SkipDecisions
+from streaming.evaluation.rebalances.failed_rebalances import SkipDecisions
 
 
 def update_rows(cluster: str, updates: Sequence[GroupUpdate], decisions: SkipDecisions) -> Mapping[Table, list[Row]]:

@@ -17,7 +17,7 @@ import streaming.spark.launch.jvm
 from assignors import AssignorFailedError
 from streaming.cli.jars import _create_archives
 from streaming.config.settings import SparkSettings
-from streaming.custom.guard import GuardedAssignor
+from streaming.custom.guarded_assignor import GuardedAssignor
 from streaming.demo.environment import DemoEnvironment
 from streaming.demo.load import DemoLoad
 from streaming.embedded import EmbeddedBroker

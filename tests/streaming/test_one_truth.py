@@ -18,8 +18,8 @@ from streaming.cli.text.reported import reported_cells
 from streaming.delta.rows import condition_rows, lag_cause_row, lag_rows
 from streaming.delta.tables import ASSIGNMENT_DRIFT, ASSIGNMENT_IMBALANCE, GROUP_GENERATIONS, GROUP_LAG, REBALANCES
 from streaming.evaluation.conditions.condition_tracker import ConditionChange
+from streaming.evaluation.rebalances.failed_rebalances import decide_skips
 from streaming.evaluation.rebalances.rebalance_words import describe_rebalance
-from streaming.evaluation.rebalances.skips import decide_skips
 from streaming.evaluation.report import GroupReport
 from streaming.page.application import Pages
 from streaming.page.rendering import amount, catch_up, duration, utc, whole

@@ -17,8 +17,8 @@ from streaming.config.load import Settings, load_settings
 from streaming.page.api.event_reader import EventReader
 from streaming.page.application import Pages
 from streaming.page.clusters import ClusterView
+from streaming.page.page_input import WatchedCluster
 from streaming.page.rebalances import RebalanceReader
-from streaming.page.watched import WatchedCluster
 from streaming.prometheus.metric_selection import export_options
 from streaming.prometheus.metrics import Exporter
 from streaming.run.watch import _local_folders

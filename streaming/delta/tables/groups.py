@@ -278,8 +278,8 @@ GROUP_CONDITIONS = Table(
                 " endless_cooperative_rejoin, eager_and_cooperative_mixed, duplicate_claims, subscription_mismatch,"
                 " unowned_partitions, stuck_rebalance, silent_group, silent_static_member, stuck_reconciliation,"
                 " long_commit_gap and subscribed_topic_missing. The rules are in"
-                " streaming/evaluation/rebalances/detectors.py and in streaming/evaluation/conditions (silence.py,"
-                " unowned.py, reconciliation.py, commit_gaps.py, missing_topics.py)",
+                " streaming/evaluation/rebalances/condition_detectors.py and in streaming/evaluation/conditions"
+                " (silence.py, unowned.py, reconciliation.py, commit_gaps.py, missing_topics.py)",
             ),
             column("active", pa.bool_(), "true if the condition started. false if the condition or the group ended"),
             column(

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from assignors import TopicPartition
 from streaming.evaluation.causes.lateness import LATE_MS
-from streaming.evaluation.causes.work import PartitionWork, total
+from streaming.evaluation.causes.member_work import PartitionWork, total
 from streaming.evaluation.lag.rates import MIN_GAIN
 from streaming.group.members import GroupMember, TopicPartitions
 

@@ -63,7 +63,7 @@ from streaming.evaluation.causes.cause import (
     UNKNOWN,
     Cause,
 )
-from streaming.evaluation.causes.work import GroupWork, PartitionWork, Work, total
+from streaming.evaluation.causes.member_work import GroupWork, PartitionWork, Work, total
 from streaming.evaluation.lag.rates import MIN_GAIN
 
 WINDOW_MS = 300_000

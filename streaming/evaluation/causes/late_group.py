@@ -18,7 +18,7 @@ from streaming.evaluation.causes.capacity import Capacity, known_capacities, nex
 from streaming.evaluation.causes.cause import Cause
 from streaming.evaluation.causes.cause_of_lag import WINDOW_MS, LagFacts, cause_of_lag
 from streaming.evaluation.causes.lateness import Behind, next_behind
-from streaming.evaluation.causes.work import GroupWork, PartitionWork, group_work
+from streaming.evaluation.causes.member_work import GroupWork, PartitionWork, group_work
 from streaming.group.members import GroupMember
 
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from streaming.evaluation.conditions.silence import GroupCommits
-from streaming.evaluation.rebalances.detectors import Limits
+from streaming.evaluation.rebalances.condition_detectors import Limits
 from streaming.evaluation.rebalances.rebalance_summary import RebalanceSummary
 
 LONG_COMMIT_GAP = "long_commit_gap"

@@ -48,7 +48,7 @@ from streaming.evaluation.conditions.unowned import UnownedNow, unowned_conditio
 from streaming.evaluation.group_update import GroupState
 from streaming.evaluation.limits import GroupLimits, LimitsOf, default_limits
 from streaming.evaluation.phrases import counted, in_words, members_named
-from streaming.evaluation.rebalances.detectors import Limits, conditions, same_until_ms
+from streaming.evaluation.rebalances.condition_detectors import Limits, conditions, same_until_ms
 from streaming.evaluation.rebalances.rebalance_summary import RebalanceSummary
 from streaming.group.listing import GroupListing
 from streaming.group.members import member_name

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
 
 from streaming.evaluation.phrases import counted, in_words, members_named
-from streaming.evaluation.rebalances import detectors
-from streaming.evaluation.rebalances.detectors import (
+from streaming.evaluation.rebalances import condition_detectors
+from streaming.evaluation.rebalances.condition_detectors import (
     Limits,
     counted_rebalances,
     flapping_members,
@@ -23,10 +23,10 @@ from streaming.evaluation.rebalances.rebalances import STRATEGY_CHANGED, UNEXPLA
 
 
 def describe_condition(condition: str, recent: Sequence[RebalanceSummary], now_ms: int, limits: Limits) -> str:
-    """Describe an active condition that `detectors.conditions` has found.
+    """Describe an active condition that `condition_detectors.conditions` has found.
 
     >>> of = [RebalanceSummary(60_000 * minute, minute, "rebalance", (), "range", 3) for minute in range(5)]
-    >>> describe_condition(detectors.REBALANCE_STORM, of, 300_000, Limits())
+    >>> describe_condition(condition_detectors.REBALANCE_STORM, of, 300_000, Limits())
     '5 rebalances in 10 minutes'
     """
     return _WORDS[condition](recent, now_ms, limits)
@@ -56,7 +56,7 @@ def _flapping(recent: Sequence[RebalanceSummary], now_ms: int, limits: Limits) -
 
 
 def _endless(recent: Sequence[RebalanceSummary], now_ms: int, limits: Limits) -> str:
-    rounds = detectors.idle_cooperative_rounds(window_of(recent, now_ms, limits))
+    rounds = condition_detectors.idle_cooperative_rounds(window_of(recent, now_ms, limits))
     return f"{rounds} cooperative rounds in a row without a change of members or subscriptions"
 
 
@@ -88,11 +88,11 @@ def _within(limits: Limits) -> str:
 
 
 _WORDS: Mapping[str, Callable[[Sequence[RebalanceSummary], int, Limits], str]] = {
-    detectors.ROLLING_RESTART: _rolling,
-    detectors.REBALANCE_STORM: _storm,
-    detectors.FLAPPING_MEMBER: _flapping,
-    detectors.ENDLESS_COOPERATIVE_REJOIN: _endless,
-    detectors.EAGER_AND_COOPERATIVE_MIXED: _mixed,
-    detectors.DUPLICATE_CLAIMS: _duplicate_claims,
-    detectors.SUBSCRIPTION_MISMATCH: _mismatch,
+    condition_detectors.ROLLING_RESTART: _rolling,
+    condition_detectors.REBALANCE_STORM: _storm,
+    condition_detectors.FLAPPING_MEMBER: _flapping,
+    condition_detectors.ENDLESS_COOPERATIVE_REJOIN: _endless,
+    condition_detectors.EAGER_AND_COOPERATIVE_MIXED: _mixed,
+    condition_detectors.DUPLICATE_CLAIMS: _duplicate_claims,
+    condition_detectors.SUBSCRIPTION_MISMATCH: _mismatch,
 }

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from streaming.evaluation.group_update import GroupState
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.phrases import counted, in_words, named
-from streaming.evaluation.rebalances.detectors import Limits
+from streaming.evaluation.rebalances.condition_detectors import Limits
 from streaming.group.snapshot import GroupSnapshot
 
 SUBSCRIBED_TOPIC_MISSING = "subscribed_topic_missing"

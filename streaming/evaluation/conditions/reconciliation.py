@@ -28,7 +28,7 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from streaming.evaluation.rebalances.detectors import Limits
+from streaming.evaluation.rebalances.condition_detectors import Limits
 from streaming.events import CONSUMER, STREAMS
 from streaming.group.modern import ModernGroup, is_reconciled
 from streaming.group.snapshot import GroupSnapshot

@@ -2,8 +2,8 @@
 
 No record shows that a group or a member hangs. The monitor finds hanging groups and members from listings and from
 missing commits. The coordinator writes no record during a rebalance. The rule numbers continue after those of
-`detectors.py`. "Now" is the time up to which the group's partition of `__consumer_offsets` was read. In the polling
-mode, "now" is the time of the request to the group's coordinator.
+`condition_detectors.py`. "Now" is the time up to which the group's partition of `__consumer_offsets` was read. In the
+polling mode, "now" is the time of the request to the group's coordinator.
 
 10. The records of a partition *wait* if three requirements are met. First: the oldest unread record was written more
     than `stuck_after_seconds` ago. Second: more than `allowed_lag` records are unread. Third: the end offset grew
@@ -36,11 +36,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from assignors import TopicPartition
-from streaming.combine.wire import BoolArray, Int64Array
+from streaming.combine.big_endian import BoolArray, Int64Array
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.evaluation.lag.lag_seconds import AT_LEAST, lowest_end_offset_since
 from streaming.evaluation.lag.stored.sampled_offsets import SampledOffsets
-from streaming.evaluation.rebalances.detectors import Limits
+from streaming.evaluation.rebalances.condition_detectors import Limits
 from streaming.group.members import TopicPartitions
 from streaming.group.snapshot import REBALANCING
 

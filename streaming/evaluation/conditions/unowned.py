@@ -25,7 +25,7 @@ from streaming.evaluation.assignment.common_rules import Unowned
 from streaming.evaluation.group_update import GroupState
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.phrases import counted, first_named, in_words
-from streaming.evaluation.rebalances.detectors import UNOWNED_PARTITIONS, Limits
+from streaming.evaluation.rebalances.condition_detectors import UNOWNED_PARTITIONS, Limits
 from streaming.group.snapshot import DEAD, EMPTY, REBALANCING
 
 

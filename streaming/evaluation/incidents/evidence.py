@@ -8,7 +8,7 @@ from typing import Final, Literal, NamedTuple
 
 from streaming.evaluation.causes.cause import UNDER_PROVISIONED, UNKNOWN
 from streaming.evaluation.phrases import in_words
-from streaming.evaluation.rebalances.detectors import FLAPPING_MEMBER, HARMLESS, REBALANCE_STORM
+from streaming.evaluation.rebalances.condition_detectors import FLAPPING_MEMBER, HARMLESS, REBALANCE_STORM
 from streaming.evaluation.rebalances.rebalance_summary import RebalanceSummary
 from streaming.evaluation.report import GroupReport
 

@@ -27,7 +27,7 @@ from streaming.evaluation.conditions.silence import SILENT_GROUP, SILENT_STATIC_
 from streaming.evaluation.incidents.evidence import NO_COORDINATOR, RECORDS_LOST, Evidence
 from streaming.evaluation.incidents.incident import CLIENT_HOST, COORDINATOR, Incident
 from streaming.evaluation.incidents.same_cause import COORDINATOR_EVIDENCE
-from streaming.evaluation.rebalances.detectors import (
+from streaming.evaluation.rebalances.condition_detectors import (
     DUPLICATE_CLAIMS,
     EAGER_AND_COOPERATIVE_MIXED,
     ENDLESS_COOPERATIVE_REJOIN,

@@ -19,7 +19,7 @@ from streaming.evaluation.incidents.evidence import (
     EvidenceKey,
 )
 from streaming.evaluation.incidents.incident import CLIENT_HOST, COORDINATOR, START_WINDOW_MS, TOPIC, Incident, Link
-from streaming.evaluation.rebalances.detectors import ENDLESS_COOPERATIVE_REJOIN, REBALANCE_STORM
+from streaming.evaluation.rebalances.condition_detectors import ENDLESS_COOPERATIVE_REJOIN, REBALANCE_STORM
 
 MIN_COORDINATOR_GROUPS: Final = 5
 MAX_LINK_NAMES: Final = 3

@@ -26,7 +26,7 @@ from streaming.evaluation.incidents.evidence import LAG_ABOVE_LIMIT, NO_COORDINA
 from streaming.evaluation.incidents.incident import CLIENT_HOST, COORDINATOR, Incident
 from streaming.evaluation.incidents.incident_cause import COORDINATOR_GONE, UNKNOWN, IncidentCause, incident_cause
 from streaming.evaluation.phrases import counted, name_in_text, named
-from streaming.evaluation.rebalances.detectors import (
+from streaming.evaluation.rebalances.condition_detectors import (
     DUPLICATE_CLAIMS,
     EAGER_AND_COOPERATIVE_MIXED,
     ENDLESS_COOPERATIVE_REJOIN,

@@ -37,7 +37,7 @@ from statistics import median_low
 
 import numpy as np
 
-from streaming.combine.wire import Int64Array
+from streaming.combine.big_endian import Int64Array
 
 WARN_MS = 5_000
 """Difference above which two clocks are not synchronized. NTP keeps clocks within a few milliseconds of each other."""

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from assignors import TopicPartition
 from assignors.coordinator import coordinator_partition
-from streaming.combine.wire import Float64Array
+from streaming.combine.big_endian import Float64Array
 from streaming.evaluation.lag.group_lags import group_lags
 from streaming.evaluation.lag.lag import BLOCKED, ClusterSample, LagReport
 from streaming.evaluation.lag.lag_seconds import LAG_SECONDS_SCHEMA, lag_seconds, lowest_end_offset_since

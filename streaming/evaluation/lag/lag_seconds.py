@@ -34,7 +34,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from streaming.combine.wire import BoolArray, Float64Array, Int64Array
+from streaming.combine.big_endian import BoolArray, Float64Array, Int64Array
 from streaming.evaluation.lag.lag import LagReport
 from streaming.evaluation.lag.stored.offset_points import OffsetPoints
 from streaming.evaluation.lag.stored.sampled_offsets import SampledOffsets

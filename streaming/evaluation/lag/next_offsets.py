@@ -57,9 +57,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from assignors import TopicPartition
-from streaming.combine.wire import BoolArray, Int64Array
+from streaming.combine.big_endian import BoolArray, Int64Array
 from streaming.evaluation.lag.lag import MAYBE_ONLY_MARKERS, LagReport
-from streaming.evaluation.lag.stored.known_tails import COMMIT, Commit, KnownTails, row_numbers
+from streaming.evaluation.lag.stored.fetch_results import COMMIT, Commit, KnownTails, row_numbers
 from streaming.protocol.record_batches import Tail
 
 FEW_OFFSETS = 10

@@ -47,7 +47,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from assignors import TopicPartition
-from streaming.combine.wire import BoolArray, Float64Array, Int64Array
+from streaming.combine.big_endian import BoolArray, Float64Array, Int64Array
 from streaming.evaluation.lag.lag import BLOCKED, PARTITION_DELETED, TOPIC_DELETED, LagReport
 from streaming.evaluation.lag.stored.sampled_offsets import SampledOffsets
 

@@ -45,7 +45,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streaming.combine.wire import BoolArray, Int64Array
+from streaming.combine.big_endian import BoolArray, Int64Array
 from streaming.evaluation.lag.stored.commit_windows import Windows
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from streaming.evaluation.rebalances.detectors import Limits, conditions
+from streaming.evaluation.rebalances.condition_detectors import Limits, conditions
 from streaming.evaluation.rebalances.rebalance_summary import RebalanceSummary, summarize
 from streaming.evaluation.rebalances.rebalances import (
     REBALANCE,

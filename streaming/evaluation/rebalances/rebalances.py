@@ -53,7 +53,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from streaming.evaluation.rebalances.claims import RecordedClaims, recorded_claims
+from streaming.evaluation.rebalances.claim_conflicts import RecordedClaims, recorded_claims
 from streaming.evaluation.rebalances.member_changes import GONE, JOINED, RESUBSCRIBED, MemberChange, member_changes
 from streaming.evaluation.rebalances.partition_movement import (
     OwnersBefore,

@@ -37,7 +37,7 @@ from streaming.evaluation.facts import NO_LEADER, GroupFacts
 from streaming.evaluation.lag.lag import LOG_NOT_READ, NO_FRESH_SAMPLE
 from streaming.evaluation.lag.status import Status
 from streaming.evaluation.phrases import counted, in_words
-from streaming.evaluation.rebalances.detectors import HARMLESS, UNOWNED_PARTITIONS
+from streaming.evaluation.rebalances.condition_detectors import HARMLESS, UNOWNED_PARTITIONS
 from streaming.group.snapshot import UNKNOWN
 
 SOON_LOST_SECONDS = 3600

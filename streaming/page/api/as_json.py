@@ -22,7 +22,7 @@ from streaming.group.members import GroupMember
 from streaming.page.group import GroupDetail, MemberFacts
 from streaming.page.last_rebalances import LastRebalances
 from streaming.page.overview import OverviewEntry
-from streaming.page.watched import WatchedCluster
+from streaming.page.page_input import WatchedCluster
 from streaming.page.what_if import WhatIfAnswers
 
 

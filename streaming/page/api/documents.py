@@ -13,13 +13,13 @@ from typing_extensions import NotRequired
 
 from streaming.evaluation.assignment.drift import StrategyDrift
 from streaming.evaluation.causes.cause import Kind
-from streaming.evaluation.causes.work import Work
+from streaming.evaluation.causes.member_work import Work
 from streaming.evaluation.lag.topic_loads import TopicLoad
 from streaming.evaluation.severity.trouble import Trouble
 from streaming.page.group import PartitionLag
 from streaming.page.last_rebalances import DescribedRebalance
+from streaming.page.shared_work import CommitGaps, WorkShare
 from streaming.page.what_if import ChangeOutcomes
-from streaming.page.work import CommitGaps, WorkShare
 
 DEFAULT_EVENTS, MAX_EVENTS = 100, 1_000
 """Default and maximum number of events in one response."""

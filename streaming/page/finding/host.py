@@ -15,7 +15,7 @@ from assignors import TopicPartition
 from streaming.evaluation.report import GroupReport
 from streaming.group.members import GroupMember, host_name
 from streaming.group.printable import by_topic
-from streaming.page.watched import WatchedCluster
+from streaming.page.page_input import WatchedCluster
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from assignors import TopicPartition
 from streaming.evaluation.lag.topic_loads import TopicLoad
 from streaming.evaluation.report import GroupReport
 from streaming.group.members import GroupMember
-from streaming.page.watched import WatchedCluster
+from streaming.page.page_input import WatchedCluster
 
 Row = Mapping[str, Any]
 

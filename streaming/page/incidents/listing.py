@@ -22,8 +22,8 @@ from streaming.evaluation.incidents.incident import Incident
 from streaming.evaluation.incidents.incident_cause import incident_cause
 from streaming.evaluation.incidents.story import ADVICE, Story, story
 from streaming.evaluation.report import GroupReport
+from streaming.page.page_input import CATCHING_UP, READY, WatchedCluster
 from streaming.page.rendering import utc_text
-from streaming.page.watched import CATCHING_UP, READY, WatchedCluster
 
 MAX_LISTED = 200
 """Maximum number of incidents in a list."""

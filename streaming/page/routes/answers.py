@@ -10,8 +10,8 @@ from streaming.config.links import LinkSettings
 from streaming.page.addresses import Address, argument
 from streaming.page.api.as_json import encode, monitors_json
 from streaming.page.clusters import NO_CLUSTER, NONE, SEVERAL, ClusterView, Refusal, select_clusters
+from streaming.page.page_input import CATCHING_UP, WatchedCluster
 from streaming.page.rendering import page
-from streaming.page.watched import CATCHING_UP, WatchedCluster
 
 HTML, JSON, TEXT = "text/html; charset=utf-8", "application/json", "text/plain; charset=utf-8"
 OK, CHOICES, FOUND = "200 OK", "300 Multiple Choices", "302 Found"

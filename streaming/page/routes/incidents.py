@@ -20,8 +20,8 @@ from streaming.page.incidents.listing import (
     lag_at_last_sample,
     list_incidents,
 )
+from streaming.page.page_input import WatchedCluster
 from streaming.page.routes.answers import FOUND, NOT_FOUND, TEXT, UNAVAILABLE, Answer, Site, document, error
-from streaming.page.watched import WatchedCluster
 
 _PAGE, _API = "/incidents", "/api/v1/incidents"
 

@@ -24,7 +24,7 @@ from streaming.delta.stored_table import NoTableError, TableReadError
 from streaming.page.addresses import MAX_LISTED, Address, addressed_name, group_address
 from streaming.page.api.past_json import comparison_json, past_group_json, past_groups_json, past_json
 from streaming.page.clusters import ClusterView
-from streaming.page.expected import misplaced_in_short
+from streaming.page.drift_words import misplaced_in_short
 from streaming.page.finding.search import WITHOUT_PAST, search_of
 from streaming.page.overview import DEFAULT_ROWS, merge_overviews, sorted_overview
 from streaming.page.past.parameters import AT, FROM, PARAMETERS, TO, group_prefix, is_answerable, refusal

@@ -11,8 +11,8 @@ from streaming.page.clusters import Refusal, find_in_clusters
 from streaming.page.finding.host import host_detail
 from streaming.page.finding.paging import page_of
 from streaming.page.finding.topic import topic_detail
+from streaming.page.page_input import WatchedCluster
 from streaming.page.routes.answers import Answer, Site
-from streaming.page.watched import WatchedCluster
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ from streaming.delta.cells import timestamp_ms
 from streaming.evaluation.limits import GroupLimits
 from streaming.evaluation.report import GroupReport
 from streaming.group.snapshot import UNKNOWN
+from streaming.page.page_input import READY, WatchedCluster
 from streaming.page.timeline.history import Holding
 from streaming.page.timeline.lag_rows import Lags
-from streaming.page.watched import READY, WatchedCluster
 from streaming.past.report import PastGroup
 
 

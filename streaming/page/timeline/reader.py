@@ -25,6 +25,7 @@ from streaming.delta.cells import utc
 from streaming.delta.tables import COMMIT_GAPS, GROUP_CONDITIONS, GROUP_GENERATIONS, GROUP_LAG, REBALANCES, Table
 from streaming.errors import RemedyError
 from streaming.evaluation.limits import GroupLimits
+from streaming.page.page_input import WatchedCluster
 from streaming.page.recent_answers import ReadLimit, RecentAnswers, TooManyReadsError
 from streaming.page.timeline.group_at_end import GroupAtEnd, past_group, present_group
 from streaming.page.timeline.history import (
@@ -43,7 +44,6 @@ from streaming.page.timeline.late_times import LateTimes
 from streaming.page.timeline.member_rows import member_rows
 from streaming.page.timeline.queries import GroupTables
 from streaming.page.timeline.window import SPANS, Window, utc_date
-from streaming.page.watched import WatchedCluster
 from streaming.past.report import PastGroup
 from streaming.past.silence import LOOK_BACK_MS
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from streaming.page.addresses import argument
+from streaming.page.page_input import WatchedCluster
 from streaming.page.timeline import words
 from streaming.page.timeline.history import Span, Timeline
 from streaming.page.timeline.picture import NARROW, WIDE, picture
 from streaming.page.timeline.reader import TimelineReader
 from streaming.page.timeline.shapes import Picture
 from streaming.page.timeline.window import SPANS, span_of
-from streaming.page.watched import WatchedCluster
 
 
 @dataclass(frozen=True, slots=True)

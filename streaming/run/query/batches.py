@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame
 
+from streaming.combine.big_endian import Int64Array
 from streaming.combine.combiner import GROUP_KIND
 from streaming.combine.commits import COMMIT_SCHEMA
 from streaming.combine.gaps import CommitGap
@@ -31,14 +32,13 @@ from streaming.combine.partition_state import (
     decode_partition_event,
     table_of,
 )
-from streaming.combine.wire import Int64Array
 from streaming.delta.cells import Row
 from streaming.delta.on_disk import DeltaTables
 from streaming.delta.rows import arrow_table, commit_gap_rows, quarantine_rows, update_rows
 from streaming.delta.tables import GROUP_GENERATIONS, Table
 from streaming.evaluation.group_update import GroupUpdate, decode_update
 from streaming.evaluation.lag.broker_clocks import RECORDS_PER_BROKER, ReceivedRecords
-from streaming.evaluation.rebalances.skips import decide_skips
+from streaming.evaluation.rebalances.failed_rebalances import decide_skips
 from streaming.events import OFFSETS_TOPIC, POLLED_PARTITION
 from streaming.group.snapshot import GONE
 from streaming.integrity.log_integrity import find_backward_positions

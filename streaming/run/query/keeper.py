@@ -14,7 +14,7 @@ from streaming.combine.own_partitions import OwnPartitions
 from streaming.config.load import Settings
 from streaming.config.settings import ADMIN_API_SOURCE
 from streaming.delta.on_disk import DeltaTables
-from streaming.evaluation.rebalances.detectors import Limits
+from streaming.evaluation.rebalances.condition_detectors import Limits
 from streaming.group.topic_names import NO_TOPIC_NAMES, TopicNames
 from streaming.run.cluster_clock import ClusterClock
 from streaming.run.query.batches import BatchSink

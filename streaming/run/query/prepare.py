@@ -21,11 +21,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark code
 
-from streaming.combine.wire import Int64Array
+from streaming.combine.big_endian import Int64Array
 from streaming.config.load import Settings
 from streaming.config.settings import ADMIN_API_SOURCE
 from streaming.delta.on_disk import DeltaTables
-from streaming.delta.table_files import TableDamagedError
+from streaming.delta.table_files import UnusableTableError
 from streaming.delta.tables import (
     ASSIGNMENT_DRIFT,
     ASSIGNMENT_IMBALANCE,
@@ -128,7 +128,7 @@ def check_age(files: Files, last_written: int) -> None:
 def make_checkpoint(
     session: SparkSession, settings: Settings, files: Files, tables: DeltaTables
 ) -> tuple[Identity, Bootstrap]:
-    """Create a checkpoint. Raises TableDamagedError if the tables cannot be read.
+    """Create a checkpoint. Raises UnusableTableError if the tables cannot be read.
 
     The identity is written last, because a checkpoint without an identity is incomplete.
     """
@@ -137,7 +137,7 @@ def make_checkpoint(
     try:
         bootstrap = summarize_tables(session, tables, cluster, is_polled=source == ADMIN_API_SOURCE)
     except (PySparkException, Py4JJavaError) as failure:
-        raise TableDamagedError(
+        raise UnusableTableError(
             f"tables {tables.root} cannot be read ({plain_cause(failure)}): check the disk, or run"
             " `rebalance-monitor rebuild --repair-tables`, which keeps the parts that it replaces"
         ) from failure

@@ -30,7 +30,7 @@ from streaming.evaluation.conditions.unowned import UnownedNow, unowned_now
 from streaming.evaluation.lag.lag import ClusterSample, blocked_partitions
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.evaluation.limits import LimitsOf, default_limits
-from streaming.evaluation.rebalances.detectors import Limits
+from streaming.evaluation.rebalances.condition_detectors import Limits
 from streaming.state.monitor_state import MonitorState
 from streaming.state.monitor_view import MonitorView
 

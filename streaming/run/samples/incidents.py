@@ -40,7 +40,7 @@ from streaming.evaluation.incidents.incident import START_WINDOW_MS, Incident
 from streaming.evaluation.incidents.same_cause import MIN_COORDINATOR_GROUPS, Population, shared_hosts
 from streaming.evaluation.incidents.tracker import SampledEvidence, advance_incidents
 from streaming.evaluation.lag.lag import PARTITION_DELETED, TOPIC_DELETED, ClusterSample
-from streaming.evaluation.rebalances.detectors import UNOWNED_PARTITIONS
+from streaming.evaluation.rebalances.condition_detectors import UNOWNED_PARTITIONS
 from streaming.evaluation.report import GroupReport
 from streaming.group.snapshot import GroupSnapshot
 from streaming.run.samples.conditions import GroupConditions

@@ -19,7 +19,7 @@ from random import Random
 from typing import Any
 
 from tests.assignors.golden import GOLDEN
-from tests.assignors.test_partitioner import PARTITION_COUNTS
+from tests.assignors.test_key_partitioner import PARTITION_COUNTS
 from tests.assignors.test_worked_examples import EXAMPLES
 
 RANDOM_KEYS = 10_000

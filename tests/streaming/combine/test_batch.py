@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from streaming.combine import combiner
 from streaming.combine.batch import RecordsBatch
+from streaming.combine.big_endian import Int64Array
 from streaming.combine.combiner import Combiner
-from streaming.combine.wire import Int64Array
 from tests.streaming.log_records import LogRecord, commit_key, commit_value, record_batch
 
 UNDECODABLE = (b"\x00\x63", b"")

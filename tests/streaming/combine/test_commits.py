@@ -9,8 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from streaming.combine.big_endian import BinaryColumn
 from streaming.combine.commits import TOMBSTONE, canonical_key, check_commits
-from streaming.combine.wire import BinaryColumn
 from streaming.protocol import UndecodableRecord, decode
 from streaming.protocol.primitives import uuid_text
 from tests.streaming.combine.strategies import ANY_RECORD, Bytes, commits

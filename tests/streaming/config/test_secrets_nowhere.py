@@ -34,7 +34,7 @@ from streaming.cli.logs import redact, redact_standard_error
 from streaming.config.environment import ENVIRONMENT_PREFIX, is_setting, without_settings
 from streaming.config.load import ConfigError, Settings, create_redactor, forget_secrets, load_settings
 from streaming.config.redactor import Redactor
-from streaming.custom.guard import GuardedAssignor
+from streaming.custom.guarded_assignor import GuardedAssignor
 from streaming.spark.launch.conf import launch_conf, session_conf
 
 MARKER = "Zq7hunter2"

@@ -22,7 +22,7 @@ from assignors.fairness.invariants import violations
 from assignors.model import GroupAssignment, GroupSpec, MemberSubscription
 from assignors.what_if.what_if import what_if
 from streaming.custom.catalogue import Catalogue
-from streaming.custom.guard import FailureReason, GuardedAssignor
+from streaming.custom.guarded_assignor import FailureReason, GuardedAssignor
 from streaming.custom.loading import ENTRY_POINT_GROUP
 from tests.assignors.groups import groups
 from tests.assignors.spelled import group

@@ -34,7 +34,7 @@ from streaming.delta.tables import (
 from streaming.evaluation.fairness.imbalance import LAG, Imbalance
 from streaming.evaluation.group_update import GroupState, GroupUpdate, apply_batch
 from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample
-from streaming.evaluation.rebalances.skips import decide_skips
+from streaming.evaluation.rebalances.failed_rebalances import decide_skips
 from streaming.events import GroupEvent, Position
 from streaming.group.snapshot import GroupSnapshot
 from tests.streaming.group.test_advance import histories

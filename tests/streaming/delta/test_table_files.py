@@ -12,7 +12,7 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from streaming.delta.log_entries import TRANSACTIONS
-from streaming.delta.table_files import LOG, TableDamagedError, check_tables, find_table_damage
+from streaming.delta.table_files import LOG, UnusableTableError, check_tables, find_table_damage
 from streaming.delta.table_repair import repair_table
 from streaming.delta.tables import REBALANCES
 from streaming.errors import STAYS
@@ -89,7 +89,7 @@ def test_a_damaged_table_is_refused_by_name_and_repaired_without_deleting_files(
         assert find_table_damage(LocalFolder(table)) is None
         return
     with pytest.raises(
-        TableDamagedError, match=f"^table {table} is damaged .*: run `rebalance-monitor rebuild"
+        UnusableTableError, match=f"^table {table} is damaged .*: run `rebalance-monitor rebuild"
     ) as refused:
         check_tables(str(table.parent))
     assert len(str(refused.value).splitlines()) == 1
@@ -165,7 +165,7 @@ def test_a_log_that_is_valid_but_incomplete_is_refused_and_the_repair_it_names_w
         (table / LOG / f"{CHECKPOINT:020}.checkpoint.parquet").unlink()
         (table / LOG / "_last_checkpoint").unlink()
     damage(table / name)
-    with pytest.raises(TableDamagedError, match=rf"^table {table} is damaged \({LOG}.* --repair-tables`"):
+    with pytest.raises(UnusableTableError, match=rf"^table {table} is damaged \({LOG}.* --repair-tables`"):
         check_tables(str(table.parent))
     repaired = repair_table(LocalFolder(table), table.with_name("aside"))
     check_tables(str(table.parent))
@@ -215,7 +215,7 @@ def test_a_missing_entry_with_the_version_of_the_last_checkpoint_is_refused_and_
     """With a real table, readers needed only the checkpoint, but each append failed with "Invalid table version"."""
     DeltaTable(str(table)).create_checkpoint()
     (table / entry(7)).unlink()
-    with pytest.raises(TableDamagedError, match=rf"{entry(7)} is missing, but its checkpoint exists"):
+    with pytest.raises(UnusableTableError, match=rf"{entry(7)} is missing, but its checkpoint exists"):
         check_tables(str(table.parent))
     aside = table.with_name("aside")
     repaired = repair_table(LocalFolder(table), aside)
@@ -242,7 +242,7 @@ def test_a_table_that_cannot_be_repaired_is_moved_aside_as_a_whole(table: Path) 
 def test_rows_without_a_log_are_a_damaged_table_and_a_missing_folder_is_not(table: Path, tmp_path: Path) -> None:
     """A new log would not name the old files, and the next maintenance would delete them."""
     shutil.rmtree(table / LOG)
-    with pytest.raises(TableDamagedError, match=r"_delta_log has no entry"):
+    with pytest.raises(UnusableTableError, match=r"_delta_log has no entry"):
         check_tables(str(tmp_path))
     assert "creates a new table" in repair_table(LocalFolder(table), table.with_name("aside"))
     check_tables(str(tmp_path / "not" / "there"))
@@ -269,5 +269,5 @@ def test_tables_that_the_monitor_may_not_use_are_refused_by_name(table: Path, un
             check_tables(root)
 
         message = as_nobody(action, Path(root))
-    assert message.startswith(f"TableDamagedError: the tables in {root} cannot be used ({root}")
+    assert message.startswith(f"UnusableTableError: the tables in {root} cannot be used ({root}")
     assert "let the user of the monitor" in message

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assignors.partitioner import partition_for_key
+from assignors.key_partitioner import partition_for_key
 from streaming.demo.affinity import affinity
 from streaming.demo.groups import DEMO_GROUPS
 from streaming.demo.load import DemoLoad

@@ -11,7 +11,12 @@ from hypothesis import strategies as st
 
 from streaming.combine.partition_state import PartitionSnapshot
 from streaming.evaluation.lag.lag import ClusterSample
-from streaming.evaluation.rebalances.skips import decide_skips, failed_rebalances, log_was_whole, settlements
+from streaming.evaluation.rebalances.failed_rebalances import (
+    decide_skips,
+    failed_rebalances,
+    log_was_whole,
+    settlements,
+)
 from streaming.events import ExternalFact, GroupEvent, GroupForgotten, SkipSettled, TopicMetadata, TopicsSampled
 from streaming.feedback.external_facts import FORGET_AFTER_MS, pending_facts
 from streaming.group.snapshot import GroupSnapshot

@@ -33,7 +33,7 @@ from streaming.evaluation.lag.rates import CommitPoints, known_produce_rates
 from streaming.evaluation.lag.retention.lost_records import LOG_START_POINTS
 from streaming.evaluation.lag.stored.commit_windows import CommitWindows
 from streaming.evaluation.lag.stored.sampled_offsets import SampledOffsets
-from streaming.evaluation.rebalances.detectors import Limits, conditions
+from streaming.evaluation.rebalances.condition_detectors import Limits, conditions
 from streaming.events import GroupEvent, GroupMetadataWritten, Position, TopicMetadata, TopicsSampled
 from streaming.group.snapshot import GroupSnapshot
 from streaming.protocol.classic import Assignment, ClassicMember, GroupMetadata, Subscription

@@ -27,8 +27,8 @@ from streaming.http.routes import MetricsServer
 from streaming.page.addresses import GROUP_API, group_address
 from streaming.page.application import Pages
 from streaming.page.clusters import ClusterView
+from streaming.page.page_input import WatchedCluster
 from streaming.page.rebalances import RebalanceReader
-from streaming.page.watched import WatchedCluster
 from streaming.state.monitor_state import MonitorState
 from tests.streaming.page.scene import (
     CLUSTER,

@@ -16,9 +16,9 @@ from streaming.http.routes import MetricsServer
 from streaming.page.addresses import group_address, host_address, topic_address
 from streaming.page.application import Pages
 from streaming.page.clusters import ClusterView
+from streaming.page.page_input import WatchedCluster
 from streaming.page.rebalances import RebalanceReader
 from streaming.page.timeline.picture import WIDE
-from streaming.page.watched import WatchedCluster
 from streaming.past.moments import format_moment
 from streaming.prometheus.metrics import Exporter
 from tests.streaming.groups import member, written

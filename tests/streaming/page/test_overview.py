@@ -15,8 +15,8 @@ from streaming.evaluation.report import GroupReport
 from streaming.page.application import Pages
 from streaming.page.clusters import ClusterView
 from streaming.page.overview import merge_overviews, sorted_overview
+from streaming.page.page_input import WatchedCluster
 from streaming.page.rebalances import RebalanceReader
-from streaming.page.watched import WatchedCluster
 from streaming.state.monitor_state import MonitorState
 from tests.streaming.page.scene import CLUSTER, NOW_MS, PARTITIONS, Member, generation, record_of, scene, simulate
 from tests.streaming.page.test_application import ask, pages_of

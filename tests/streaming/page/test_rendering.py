@@ -14,8 +14,8 @@ import streaming.group.printable
 import streaming.page.rendering
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.group.printable import printable
+from streaming.page.page_input import WatchedCluster
 from streaming.page.rendering import asset, page
-from streaming.page.watched import WatchedCluster
 from streaming.state.monitor_view import MonitorView
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from streaming.evaluation.rebalances.detectors import Limits
+from streaming.evaluation.rebalances.condition_detectors import Limits
 from streaming.run.log_integrity import STORED_ID, TopicIdentity
 from streaming.run.samples.lag.lag_watch import STORED, LagWatch
 from streaming.run.samples.lag.retention_settings import RetentionSettings

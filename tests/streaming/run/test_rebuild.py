@@ -14,7 +14,7 @@ from py4j.protocol import Py4JError
 
 from streaming.config.load import Settings, load_settings
 from streaming.delta.on_disk import DeltaTables
-from streaming.delta.table_files import TableDamagedError
+from streaming.delta.table_files import UnusableTableError
 from streaming.delta.tables import REBALANCES
 from streaming.run import rebuild as rebuild_module
 from streaming.run.rebuild import RebuildError, rebuild_checkpoint
@@ -144,7 +144,7 @@ def test_damaged_tables_are_refused_before_anything_moves_and_repaired_on_reques
     log = Path(settings.paths.tables, REBALANCES.name, "_delta_log")
     log.mkdir(parents=True)
     (log / f"{0:020}.json").write_bytes(b"")
-    with pytest.raises(TableDamagedError, match="--repair-tables"):
+    with pytest.raises(UnusableTableError, match="--repair-tables"):
         rebuild_checkpoint(settings, STAMP)
     assert folders(settings) == ["checkpoint", "tables"]
     repairs: list[str] = []
@@ -193,7 +193,7 @@ def test_a_repair_names_an_unreadable_file_and_changes_nothing() -> None:
             rebuild_module._repair_tables(root, STAMP, print)
 
         message = as_nobody(action, Path(root))
-        assert message.startswith(f"TableDamagedError: the tables in {root} cannot be used ({log}/{0:020}.json: Perm")
+        assert message.startswith(f"UnusableTableError: the tables in {root} cannot be used ({log}/{0:020}.json: Perm")
         assert "let the user of the monitor" in message
         assert [path.name for path in Path(root).iterdir()] == [REBALANCES.name]
 

@@ -18,7 +18,7 @@ from streaming.evaluation.conditions.reconciliation import STUCK_RECONCILIATION
 from streaming.evaluation.fairness import imbalance, participants
 from streaming.evaluation.lag import lag
 from streaming.evaluation.lag.status import Status
-from streaming.evaluation.rebalances import detectors, rebalances
+from streaming.evaluation.rebalances import condition_detectors, rebalances
 from streaming.evaluation.rebalances.rebalance_history import UNKNOWN_CAUSE
 from streaming.group import not_known
 from streaming.group.listing import GROUP_TYPES
@@ -125,14 +125,14 @@ CAUSES = {
     UNKNOWN_CAUSE,
 }
 CONDITIONS = {
-    detectors.ROLLING_RESTART,
-    detectors.REBALANCE_STORM,
-    detectors.FLAPPING_MEMBER,
-    detectors.ENDLESS_COOPERATIVE_REJOIN,
-    detectors.EAGER_AND_COOPERATIVE_MIXED,
-    detectors.DUPLICATE_CLAIMS,
-    detectors.SUBSCRIPTION_MISMATCH,
-    detectors.UNOWNED_PARTITIONS,
+    condition_detectors.ROLLING_RESTART,
+    condition_detectors.REBALANCE_STORM,
+    condition_detectors.FLAPPING_MEMBER,
+    condition_detectors.ENDLESS_COOPERATIVE_REJOIN,
+    condition_detectors.EAGER_AND_COOPERATIVE_MIXED,
+    condition_detectors.DUPLICATE_CLAIMS,
+    condition_detectors.SUBSCRIPTION_MISMATCH,
+    condition_detectors.UNOWNED_PARTITIONS,
     silence.STUCK_REBALANCE,
     silence.SILENT_GROUP,
     silence.SILENT_STATIC_MEMBER,

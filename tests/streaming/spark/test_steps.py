@@ -29,7 +29,7 @@ from streaming.combine.partition_state import (
     without_gaps,
 )
 from streaming.evaluation.group_update import GROUP_CODEC, GroupState, GroupUpdate, decode_update
-from streaming.evaluation.rebalances.detectors import Limits
+from streaming.evaluation.rebalances.condition_detectors import Limits
 from streaming.events import GroupEvent, GroupForgotten, SkipSettled, encode_event
 from streaming.group.snapshot import DEAD, GroupTotals
 from streaming.spark.query import STORED_STATE

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from streaming.evaluation.severity.trouble import Place
 from streaming.page.overview import overview
-from streaming.page.watched import WatchedCluster
+from streaming.page.page_input import WatchedCluster
 from streaming.state.monitor_state import MonitorState
 from streaming.state.monitor_view import MonitorView
 from streaming.state.reports import ReportCache, Reports

@@ -51,7 +51,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streaming.combine.wire import BoolArray, Int64Array
+from streaming.combine.big_endian import BoolArray, Int64Array
 from streaming.evaluation.lag.lag import MAYBE_ONLY_MARKERS, LagReport
 from streaming.evaluation.lag.lag_seconds import AT_LEAST, EXACT
 from streaming.evaluation.lag.next_offsets import FEW_OFFSETS

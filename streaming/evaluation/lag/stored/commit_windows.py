@@ -37,8 +37,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from streaming.combine.big_endian import BoolArray, Int64Array
 from streaming.combine.commits import SLOT_MS, TOMBSTONE, WINDOW_COMMITS, clipped_times
-from streaming.combine.wire import BoolArray, Int64Array
 from streaming.evaluation.lag.stored.columns import decode_columns, encode_columns
 
 _FIRST_ROWS = 1024

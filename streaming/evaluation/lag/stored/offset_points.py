@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streaming.combine.wire import BoolArray, Int64Array
+from streaming.combine.big_endian import BoolArray, Int64Array
 
 _FIRST_ROWS = 64
 _ROWS_AT_A_TIME = 2048

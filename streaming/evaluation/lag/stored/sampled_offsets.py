@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from streaming.combine.wire import BoolArray, Int64Array
+from streaming.combine.big_endian import BoolArray, Int64Array
 from streaming.evaluation.lag.stored.columns import decode_columns, encode_columns
 from streaming.evaluation.lag.stored.offset_points import OffsetPoints
 from streaming.evaluation.lag.stored.topic_partitions import NO_ROW, TopicPartitionRows

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streaming.combine.wire import Int64Array
+from streaming.combine.big_endian import Int64Array
 
 NO_ROW = -1
 """The row number of a topic partition that has no row."""

@@ -37,7 +37,7 @@ from streaming.delta.stored import active_lag_causes
 from streaming.delta.tables import LAG_CAUSES
 from streaming.evaluation.causes.late_group import ExplainedLag, LateGroup, SampledGroup, follow
 from streaming.evaluation.causes.lateness import WAITING_SECONDS
-from streaming.evaluation.causes.work import PartitionWork
+from streaming.evaluation.causes.member_work import PartitionWork
 from streaming.evaluation.fairness.fairness import among_members
 from streaming.evaluation.fairness.imbalance import THROUGHPUT
 from streaming.evaluation.group_update import GroupState

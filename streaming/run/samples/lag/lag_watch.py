@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pyarrow.lib import ArrowException
 
 from assignors import TopicPartition
-from streaming.combine.wire import Float64Array, Int64Array
+from streaming.combine.big_endian import Float64Array, Int64Array
 from streaming.config.settings import ADMIN_API_SOURCE
 from streaming.evaluation.conditions.silence import Silence
 from streaming.evaluation.lag.lag import ClusterSample, LagReport, lag_report
@@ -41,7 +41,7 @@ from streaming.evaluation.lag.status import is_suspect
 from streaming.evaluation.lag.stored.sampled_offsets import SampledOffsets
 from streaming.evaluation.lag.topic_loads import topic_loads
 from streaming.evaluation.lag.unsubscribed import ReadTopics, is_unsubscribed, read_topics
-from streaming.evaluation.rebalances.detectors import Limits
+from streaming.evaluation.rebalances.condition_detectors import Limits
 from streaming.events import POLLED_PARTITION
 from streaming.group.codec import StateVersionError
 from streaming.group.snapshot import GroupSnapshot

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from streaming.evaluation.causes.cause_of_lag import LagFacts
-from streaming.evaluation.causes.work import PartitionWork, group_work
+from streaming.evaluation.causes.member_work import PartitionWork, group_work
 from streaming.group.members import GroupMember
 
 NOW_MS = 10_000_000

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from streaming.evaluation.causes.cause import NO_OWNER, Cause, Kind
 from streaming.evaluation.causes.cause_of_lag import LagFacts, cause_of_lag
-from streaming.evaluation.causes.work import group_work
+from streaming.evaluation.causes.member_work import group_work
 from streaming.signals.lag import GROUP_LAG_CAUSE_INFO
 from tests.streaming.evaluation.causes.late_groups import (
     OTHER_MS,

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from streaming.evaluation.causes.late_group import ExplainedLag, LateGroup, SampledGroup, follow
-from streaming.evaluation.causes.work import PartitionWork, Work, group_work
+from streaming.evaluation.causes.member_work import PartitionWork, Work, group_work
 from streaming.group.members import GroupMember
 from tests.streaming.evaluation.causes.late_groups import NOW_MS, group_member
 
@@ -153,7 +153,7 @@ def shares(works: tuple[Work, ...]) -> list[tuple[object, ...]]:
 
 
 def test_work_is_summed_by_member_and_by_host_and_the_shares_add_up_to_one() -> None:
-    """Rules 1 and 3 of `work.py`. Example of the review: two partitions each, 800 and 20 records/s."""
+    """Rules 1 and 3 of `member_work.py`. Example of the review: two partitions each, 800 and 20 records/s."""
     partitions = [row(number, produced) for number, produced in enumerate((400.0, 400.0))]
     partitions += [PartitionWork("clicks", number, 5, 10.0, 10.0) for number in range(2)]
     members = [group_member("a", "/h1", ORDERS), group_member("b", "/h1", (("clicks", 0), ("clicks", 1)))]
@@ -187,7 +187,7 @@ def test_the_work_of_a_member_is_unknown_if_one_value_is_unknown(
 
 
 def test_the_work_is_unknown_if_the_assignment_of_a_member_is_unknown() -> None:
-    """Rule 4 of `work.py`: the member may own any partition, so nobody knows the share of the others."""
+    """Rule 4 of `member_work.py`: the member may own any partition, so nobody knows the share of the others."""
     assert group_work([A, group_member("b", "/h2", None)], [row(0)]) is None
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from streaming.evaluation.conditions.commit_gaps import LONG_COMMIT_GAP, long_commit_gap
 from streaming.evaluation.conditions.silence import GroupCommits
-from streaming.evaluation.rebalances.detectors import Limits
+from streaming.evaluation.rebalances.condition_detectors import Limits
 from streaming.evaluation.rebalances.rebalance_summary import RebalanceSummary
 
 HOUR = 3_600

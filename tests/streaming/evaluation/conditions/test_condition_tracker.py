@@ -21,14 +21,14 @@ from streaming.evaluation.conditions.condition_tracker import (
     ConditionTracker,
 )
 from streaming.evaluation.group_update import GroupState, apply_batch
-from streaming.evaluation.rebalances.detectors import Limits
+from streaming.evaluation.rebalances.condition_detectors import Limits
 from streaming.evaluation.rebalances.rebalance_history import RebalanceHistory
 from streaming.evaluation.rebalances.rebalance_summary import RebalanceSummary
 from streaming.events import GroupEvent, Position
 from streaming.group.listing import GroupListing, ListedGroup, ListingGap
 from streaming.group.snapshot import GroupSnapshot
 from streaming.protocol.classic import ClassicMember
-from tests.streaming.evaluation.rebalances.test_detectors import every_minute, restarts
+from tests.streaming.evaluation.rebalances.test_condition_detectors import every_minute, restarts
 from tests.streaming.evaluation.silences import MINUTE_MS, NOW_MS, Commits, Ends, busy, silence
 from tests.streaming.groups import (
     advanced,

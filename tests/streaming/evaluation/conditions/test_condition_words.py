@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from streaming.evaluation.conditions.condition_words import describe_condition
-from streaming.evaluation.rebalances import detectors
+from streaming.evaluation.rebalances import condition_detectors
 from streaming.evaluation.rebalances.rebalance_summary import RebalanceSummary
-from tests.streaming.evaluation.rebalances.test_detectors import (
+from tests.streaming.evaluation.rebalances.test_condition_detectors import (
     CHANGED,
     COOPERATIVE,
     LIMITS,
@@ -24,53 +24,53 @@ from tests.streaming.evaluation.rebalances.test_detectors import (
     ("condition", "recent", "words"),
     [
         (
-            detectors.REBALANCE_STORM,
+            condition_detectors.REBALANCE_STORM,
             every_minute(6),
             "6 rebalances in 10 minutes; __consumer_offsets shows no cause for 6 of them",
         ),
         (
-            detectors.REBALANCE_STORM,
+            condition_detectors.REBALANCE_STORM,
             [rebalance(3, gone="a-1"), rebalance(2, gone="b-1", skipped_generations=7), rebalance(1)],
             "10 rebalances in 10 minutes; most common cause: member gone (2 times)",
         ),
         (
-            detectors.REBALANCE_STORM,
+            condition_detectors.REBALANCE_STORM,
             [rebalance(3), *(rebalance(2, causes=(), skipped_generations=1) for _ in range(3))][1:],
             "5 rebalances in 10 minutes",
         ),
         (
-            detectors.ROLLING_RESTART,
+            condition_detectors.ROLLING_RESTART,
             replaced("a-1", "b-1", "c-1"),
             "3 members replaced one by one in 10 minutes",
         ),
-        (detectors.FLAPPING_MEMBER, restarts(4), "member pod joined and left 4 times in 10 minutes"),
+        (condition_detectors.FLAPPING_MEMBER, restarts(4), "member pod joined and left 4 times in 10 minutes"),
         (
-            detectors.FLAPPING_MEMBER,
+            condition_detectors.FLAPPING_MEMBER,
             [rejoin(m - n / 10, f"pod-{n}") for m in (5, 4, 3) for n in range(5)],
             "members pod-0, pod-1, pod-2 and 2 more joined and left up to 3 times in 10 minutes",
         ),
         (
-            detectors.ENDLESS_COOPERATIVE_REJOIN,
+            condition_detectors.ENDLESS_COOPERATIVE_REJOIN,
             every_minute(7, **COOPERATIVE),
             "7 cooperative rounds in a row without a change of members or subscriptions",
         ),
         (
-            detectors.EAGER_AND_COOPERATIVE_MIXED,
+            condition_detectors.EAGER_AND_COOPERATIVE_MIXED,
             [rebalance(60, eager_claimers=1)],
             "1 member wants to keep partitions, but range is an eager strategy",
         ),
         (
-            detectors.EAGER_AND_COOPERATIVE_MIXED,
+            condition_detectors.EAGER_AND_COOPERATIVE_MIXED,
             [rebalance(3, causes=CHANGED), rebalance(2, causes=CHANGED)],
             "the strategy changed 2 times in 10 minutes",
         ),
         (
-            detectors.DUPLICATE_CLAIMS,
+            condition_detectors.DUPLICATE_CLAIMS,
             [rebalance(5, claimed_twice_partitions=1)],
             "two members claimed the same partition",
         ),
         (
-            detectors.SUBSCRIPTION_MISMATCH,
+            condition_detectors.SUBSCRIPTION_MISMATCH,
             [rebalance(60, subscriptions=2), rebalance(4, subscriptions=3)],
             "members have subscribed to 3 different sets of topics for 1 hour",
         ),

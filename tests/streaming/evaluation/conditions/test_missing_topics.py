@@ -13,7 +13,7 @@ from streaming.evaluation.conditions.condition_tracker import ConditionInputs, C
 from streaming.evaluation.conditions.missing_topics import SUBSCRIBED_TOPIC_MISSING, missing_topics_now
 from streaming.evaluation.group_update import GroupState
 from streaming.evaluation.lag.lag import ClusterSample
-from streaming.evaluation.rebalances.detectors import Limits
+from streaming.evaluation.rebalances.condition_detectors import Limits
 from streaming.events import DecodeFailed, GroupEvent, TopicMetadata
 from streaming.group.listing import GroupListing, ListedGroup
 from tests.streaming.evaluation.silences import silence

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from streaming.evaluation.conditions.reconciliation import LaggingMember, allowed_ms, lagging_members, stuck_members
-from streaming.evaluation.rebalances.detectors import Limits
+from streaming.evaluation.rebalances.condition_detectors import Limits
 from streaming.events import SHARE, STREAMS, GroupEvent
 from streaming.group.snapshot import GroupSnapshot
 from tests.streaming.groups import (

@@ -18,7 +18,7 @@ from streaming.evaluation.conditions.silence import (
     silence_condition,
     silent_static_owners,
 )
-from streaming.evaluation.rebalances.detectors import Limits
+from streaming.evaluation.rebalances.condition_detectors import Limits
 from tests.streaming.evaluation.silences import MINUTE_MS, NOW_MS, Commits, Ends, busy, silence
 
 LIMITS = Limits()

@@ -15,7 +15,7 @@ from streaming.evaluation.incidents.incident import MAX_EVIDENCE
 from streaming.evaluation.incidents.incident_cause import PRECEDENCE, UNKNOWN, incident_cause
 from streaming.evaluation.incidents.same_cause import Population
 from streaming.evaluation.incidents.story import ADVICE, Story, headline, story
-from streaming.evaluation.rebalances.detectors import HARMLESS
+from streaming.evaluation.rebalances.condition_detectors import HARMLESS
 from streaming.page.rendering import utc_text
 from streaming.signals.rebalances import GROUP_CONDITION
 from tests.streaming.evaluation.incidents.incidents import Followed, evidence, population

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assignors import TopicPartition
-from streaming.combine.wire import Int64Array
+from streaming.combine.big_endian import Int64Array
 from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, LagReport, lag_report
 from streaming.evaluation.lag.next_offsets import (
     DOUBTED_AFTER_MS,

@@ -14,7 +14,7 @@ from streaming.page.addresses import host_address, topic_address
 from streaming.page.application import Pages
 from streaming.page.finding.host import host_detail
 from streaming.page.finding.topic import topic_detail
-from streaming.page.watched import WatchedCluster
+from streaming.page.page_input import WatchedCluster
 from streaming.state.monitor_state import MonitorState
 from tests.streaming.page.scene import (
     CLUSTER,

@@ -28,12 +28,12 @@ from streaming.delta.tables import (
     Table,
 )
 from streaming.evaluation.conditions.condition_tracker import Condition
+from streaming.page.page_input import WatchedCluster
 from streaming.page.timeline.history import Mark, Timeline
 from streaming.page.timeline.queries import GroupTables
 from streaming.page.timeline.reader import TimelineReader
 from streaming.page.timeline.section import section_of
 from streaming.page.timeline.window import SPANS, Window
-from streaming.page.watched import WatchedCluster
 from streaming.state.monitor_state import MonitorState
 from tests.streaming.page.scene import CLUSTER, NOW_MS, Commits, Member, generation, record_of, simulate
 from tests.streaming.page.timeline.stored import ago_ms, write_condition, write_gap, write_lag

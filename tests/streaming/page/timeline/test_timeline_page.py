@@ -11,8 +11,8 @@ import pytest
 from streaming.evaluation.conditions.condition_tracker import Condition
 from streaming.page.application import Pages
 from streaming.page.clusters import ClusterView
+from streaming.page.page_input import WatchedCluster
 from streaming.page.rebalances import RebalanceReader
-from streaming.page.watched import WatchedCluster
 from streaming.state.monitor_state import MonitorState
 from tests.streaming.page.scene import (
     CLUSTER,

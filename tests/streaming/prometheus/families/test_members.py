@@ -15,7 +15,7 @@ from streaming.config.names import NameFilter
 from streaming.evaluation.assignment.drift import DRIFT
 from streaming.evaluation.lag.lag import LogEnds
 from streaming.page.group import group_detail
-from streaming.page.watched import WatchedCluster
+from streaming.page.page_input import WatchedCluster
 from streaming.prometheus.metric_selection import EVERYTHING, ExportOptions, MetricSelection
 from streaming.prometheus.metrics import Exporter
 from streaming.signals.members import MEMBER_EXPECTED_PARTITIONS, MEMBER_LAG, MEMBER_PARTITIONS

@@ -25,7 +25,7 @@ from streaming.evaluation.lag.lag import MAYBE_ONLY_MARKERS, ClusterSample, LogE
 from streaming.evaluation.lag.next_offsets import FetchFailure, FetchResult, TailFetch
 from streaming.evaluation.lag.status import Status
 from streaming.evaluation.limits import LimitsOf, default_limits
-from streaming.evaluation.rebalances.detectors import Limits
+from streaming.evaluation.rebalances.condition_detectors import Limits
 from streaming.events import GroupEvent, GroupMetadataWritten, Position, TopicMetadata, TopicsSampled
 from streaming.group.listing import GroupListing, ListedGroup
 from streaming.group.snapshot import GroupSnapshot

@@ -6,7 +6,7 @@ from base64 import b64decode
 
 import pytest
 
-from assignors.partitioner import murmur2, partition_for_key, share_of_moved_keys, to_positive
+from assignors.key_partitioner import murmur2, partition_for_key, share_of_moved_keys, to_positive
 from tests.assignors.golden import golden_lines
 
 PARTITION_COUNTS = [1, 2, 3, 7, 24, 100, 2_147_483_647]

@@ -6,13 +6,13 @@ import doctest
 
 import pytest
 
-import streaming.page.expected
+import streaming.page.drift_words
 from streaming.evaluation.assignment import drift as verdicts
 from streaming.evaluation.assignment.drift import StrategyDrift
 from streaming.evaluation.assignment.member_shares import expected_partitions
 from streaming.evaluation.evaluate import RecordedGroup, evaluate
 from streaming.group.members import members
-from streaming.page.expected import misplaced_in_short, verdict_in_words
+from streaming.page.drift_words import misplaced_in_short, verdict_in_words
 from tests.streaming.page.scene import Member, generation, record_of
 
 TOPICS = ("orders", "payments")
@@ -58,4 +58,4 @@ def test_every_verdict_has_its_own_sentence(verdict: str) -> None:
 
 
 def test_the_examples_in_the_docstrings_are_correct() -> None:
-    assert doctest.testmod(streaming.page.expected).failed == 0
+    assert doctest.testmod(streaming.page.drift_words).failed == 0

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streaming.combine.boundaries import Boundary, group_numbers
+from streaming.combine.big_endian import BoolArray, Int64Array
 from streaming.combine.commits import COMMIT_SCHEMA, TOMBSTONE, key_codes
-from streaming.combine.wire import BoolArray, Int64Array
+from streaming.combine.group_boundaries import Boundary, group_numbers
 
 BEFORE_ANY = -1
 """Replaces the boundary's offset if the batch has no boundary of the group before the commit."""

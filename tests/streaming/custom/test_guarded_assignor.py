@@ -14,7 +14,7 @@ import pytest
 from assignors import BUILT_IN, AssignorFailedError
 from assignors.model import GroupAssignment, GroupSpec, MemberSubscription
 from streaming.custom.child import serve
-from streaming.custom.guard import MAX_TIMEOUTS, RETRY_EVERY, FailureReason, GuardedAssignor
+from streaming.custom.guarded_assignor import MAX_TIMEOUTS, RETRY_EVERY, FailureReason, GuardedAssignor
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streaming.combine.wire import BinaryColumn
+from streaming.combine.big_endian import BinaryColumn
 
 KINDS = st.sampled_from([pa.binary(), pa.large_binary()])
 ROWS = st.lists(st.none() | st.binary(max_size=12), min_size=1, max_size=12)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from assignors import assignor_named
 from streaming.evaluation.group_update import GroupState, apply_batch
-from streaming.evaluation.rebalances.detectors import (
+from streaming.evaluation.rebalances.condition_detectors import (
     DUPLICATE_CLAIMS,
     EAGER_AND_COOPERATIVE_MIXED,
     ENDLESS_COOPERATIVE_REJOIN,

@@ -30,7 +30,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streaming.combine.wire import BinaryColumn, Int64Array
+from streaming.combine.big_endian import BinaryColumn, Int64Array
 from streaming.events import (
     CONSUMER,
     STREAMS,

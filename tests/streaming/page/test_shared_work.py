@@ -1,4 +1,4 @@
-"""Tests of shares of work and commit gaps on the page, by the numbered rules of `work.py`."""
+"""Tests of shares of work and commit gaps on the page, by the numbered rules of `shared_work.py`."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-import streaming.page.work
+import streaming.page.shared_work
 from streaming.cli.text.reported import reported_cells
 from streaming.evaluation.causes.cause import Cause
 from streaming.evaluation.causes.late_group import ExplainedLag
-from streaming.evaluation.causes.work import PartitionWork, group_work
+from streaming.evaluation.causes.member_work import PartitionWork, group_work
 from streaming.evaluation.what_if.advice import TooHotPartition
 from streaming.events import Position
 from streaming.page.group import GroupDetail, group_detail
-from streaming.page.watched import WatchedCluster
+from streaming.page.page_input import WatchedCluster
 from streaming.state.monitor_view import MonitorView, WorkShares
 from tests.streaming.page.scene import CLUSTER, NOW_MS, scene
 from tests.streaming.page.test_application import Seen, ask, pages_of
@@ -45,7 +45,7 @@ OF_SAMPLE = [("lag", "member"), ("lag", "host"), ("throughput", "member"), ("thr
 
 
 def test_the_examples_in_the_docstrings_are_correct() -> None:
-    assert doctest.testmod(streaming.page.work).failed == 0
+    assert doctest.testmod(streaming.page.shared_work).failed == 0
 
 
 def test_one_member_with_all_the_work_has_all_the_lag_and_the_same_name_as_in_the_heat_map(view: MonitorView) -> None:
