@@ -93,7 +93,7 @@ def refuse_damaged_tables(root: str) -> None:
 
 @contextmanager
 def refusing_unusable_files(root: str) -> Iterator[None]:
-    """Convert an error of the disk into a UnusableTableError with the remedy."""
+    """Convert an error of the disk into an UnusableTableError with the remedy."""
     try:
         yield
     except OSError as error:
