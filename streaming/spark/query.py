@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from py4j.protocol import Py4JJavaError
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark code
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.state import GroupStateTimeout
@@ -43,16 +43,24 @@ def start_query(  # noqa: PLR0913 - everything that a query needs, as keywords
     trigger_seconds: float,
 ) -> StreamingQuery:
     """Start the query. `on_batch` is called for each batch, with the state rows that the state step returned."""
-    if local_folder(checkpoint):
-        # A batch writes five files. For each file on a local disk, Spark's default starts eight processes (chmod and
-        # readlink). This class starts two. Both classes rename a complete file and write checksums.
-        state_rows.sparkSession.conf.set(_FILE_MANAGER, _LOCAL_FILE_MANAGER)
+    choose_file_manager(state_rows.sparkSession, checkpoint)
     keyed = state_rows.select(F.lit(cluster).alias("cluster"), *STATE_ROWS.names)
     advanced = keyed.groupBy("cluster", "state_kind", "state_key").applyInPandasWithState(
         state_function, STATE_ROWS, STORED_STATE, "append", GroupStateTimeout.NoTimeout
     )
     writer = advanced.writeStream.outputMode("append").option("checkpointLocation", checkpoint)
     return writer.foreachBatch(on_batch).trigger(processingTime=f"{trigger_seconds} seconds").start()
+
+
+def choose_file_manager(session: SparkSession, checkpoint: str) -> None:
+    """Choose the class that writes the checkpoint files of all queries that start later.
+
+    A batch writes five files. For each file on a local disk, Spark's default class starts eight processes (chmod and
+    readlink), and the other class starts two. Both classes rename a complete file and write checksums. HDFS needs the
+    default class, because its renames are atomic there. A class in the user's `spark.conf` has precedence.
+    """
+    if local_folder(checkpoint) and session.conf.get(_FILE_MANAGER, "") == "":
+        session.conf.set(_FILE_MANAGER, _LOCAL_FILE_MANAGER)
 
 
 def await_query(query: StreamingQuery, is_over: Callable[[], bool]) -> None:

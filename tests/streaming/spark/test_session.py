@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from streaming.config.settings import SparkSettings
 from streaming.spark.file_source_log import shorten_file_source_log
 from streaming.spark.files import Files
+from streaming.spark.query import choose_file_manager
 from streaming.spark.session import spark_session
 from streaming.spark.source import feedback_rows, state_rows_file
 from tests.conftest import SPARK_CONF
@@ -122,6 +123,21 @@ def test_the_next_write_or_the_next_start_removes_the_file_of_an_interrupted_wri
     assert [path.name for path in sorted(tmp_path.rglob("*")) if path.is_file()] == [".lag.crc", "lag"]
 
 
+def test_only_checkpoints_on_a_local_disk_have_the_class_that_starts_few_processes(spark: Spark) -> None:
+    """HDFS and object stores keep Spark's default, and so does a user who chose a class in `spark.conf`."""
+    conf, name, users_choice = spark.session.conf, "spark.sql.streaming.checkpointFileManagerClass", "org.example.Mine"
+    conf.unset(name)
+    for remote in ("hdfs://host:9000/checkpoint", "s3a://bucket/checkpoint"):
+        choose_file_manager(spark.session, remote)
+        assert conf.get(name, "default") == "default"
+    conf.set(name, users_choice)
+    choose_file_manager(spark.session, "file:/var/lib/checkpoint")
+    assert conf.get(name) == users_choice
+    conf.unset(name)
+    choose_file_manager(spark.session, "file:/var/lib/checkpoint")
+    assert str(conf.get(name)).endswith(".FileSystemBasedCheckpointFileManager")
+
+
 class FeedbackQuery:
     """A real query of the feedback files, which shortens the log of the file source in each batch."""
 
@@ -140,6 +156,7 @@ class FeedbackQuery:
 
     def run(self, *names: str) -> None:
         """Start the query, send each file after the one before was read, and stop the query."""
+        choose_file_manager(self._session, self.files.uri("query"))
         rows = feedback_rows(self._session, self.files.uri("feedback"))
         writer = rows.writeStream.option("checkpointLocation", self.files.uri("query")).foreachBatch(self._on_batch)
         query = writer.start()
