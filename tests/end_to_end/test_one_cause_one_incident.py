@@ -25,7 +25,7 @@ from streaming.demo.groups import DemoGroup, DemoMember
 from streaming.demo.topics import DemoTopic
 from streaming.embedded import EmbeddedBroker
 from tests.end_to_end.broken_groups import Scene, storm
-from tests.end_to_end.conftest import QUICK_BROKER, Group
+from tests.end_to_end.conftest import FEW_BATCHES, QUICK_BROKER, Group
 from tests.end_to_end.monitor_process import MonitorProcess, until
 from tests.streaming.page.browser import DESKTOP, PHONE, Scheme, chromium, open_page, save_picture
 
@@ -45,7 +45,7 @@ ORDERS = DemoTopic("orders", partitions=3, records_per_second=6)
 CLICKS = DemoTopic("clicks", partitions=3, records_per_second=16, keys=(*("shop-1",) * 8, "shop-2", "shop-3"))
 SETTINGS = {
     "KAFKA__CLUSTER": "prod",
-    "SOURCE__TRIGGER_SECONDS": "5",  # the tests wait for minutes, so fewer batches cost less and delay nothing
+    **FEW_BATCHES,
     "GROUPS": json.dumps([{"match": "clickstream.*", "max_lag_seconds": 20}]),
 }
 

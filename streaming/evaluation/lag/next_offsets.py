@@ -59,7 +59,7 @@ import pyarrow.compute as pc
 from assignors import TopicPartition
 from streaming.combine.big_endian import BoolArray, Int64Array
 from streaming.evaluation.lag.lag import MAYBE_ONLY_MARKERS, LagReport
-from streaming.evaluation.lag.stored.fetch_results import COMMIT, Commit, KnownTails, row_numbers
+from streaming.evaluation.lag.stored.fetch_results import COMMIT, Commit, FetchResults, row_numbers
 from streaming.protocol.record_batches import Tail
 
 FEW_OFFSETS = 10
@@ -222,7 +222,7 @@ class NextOffsets:
     """
 
     def __init__(self, stored: StoredTails | None = None) -> None:
-        self._known = KnownTails()
+        self._known = FetchResults()
         self._refused_at_ms: dict[str, int] = {}
         self._with_transactions: set[str] = set()
         if stored is not None:

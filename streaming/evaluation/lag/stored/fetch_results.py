@@ -53,7 +53,7 @@ def row_numbers(known: pa.Table, rows: pa.Table) -> Int64Array:
     return found
 
 
-class KnownTails:
+class FetchResults:
     """The results of fetches, by commit. A commit without a fetch has no result."""
 
     def __init__(self) -> None:
