@@ -1,7 +1,7 @@
 """The assignment strategies of Kafka consumer groups, written as pure functions.
 
-The package uses only the standard library. Start with ``assignor_named("sticky").assign(group)``. ``DESIGN.md``
-describes the files. The package imports only the standard library.
+Start with ``assignor_named("sticky").assign(group)``. ``DESIGN.md`` describes the files. The package imports only the
+standard library.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ AS_JAVA_LEADER: Mapping[str, PartitionAssignor] = MappingProxyType(
         "cooperative-sticky": CooperativeStickyAssignor(hash_map_order),
     }
 )
-"""The strategies by name, which compute exactly the assignments of a Java client that is the group leader.
+"""The strategies by name. They compute exactly the assignments of a Java client that is the group leader.
 
 To check a recorded assignment, compare it with the results of these strategies. Java visits members in the order of a
 ``HashMap``, and ``BUILT_IN`` visits members in the order of their ids. So the results can differ, but they are almost

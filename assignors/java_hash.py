@@ -48,8 +48,8 @@ def topic_partition_hash(topic_hash: int, number: int) -> int:
 def table_size(entries: int) -> int:
     """Return the number of buckets of a ``HashMap``.
 
-    ``entries`` is the largest number of entries that the map ever had. The number of buckets doubles when the entries
-    exceed three quarters of the buckets.
+    ``entries`` is the largest number of entries that the map ever had. When the number of entries exceeds three
+    quarters of the number of buckets, the number of buckets doubles.
 
     >>> table_size(12), table_size(13)
     (16, 32)

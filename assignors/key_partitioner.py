@@ -1,11 +1,11 @@
 """Computes the partition to which Kafka's default partitioner writes a record with a key.
 
-A producer uses the default partitioner if neither the application nor ``partitioner.class`` chooses the partition. The
-default partitioner uses the key if ``partitioner.ignore.keys`` is false. An empty key is hashed like every other key.
-For records without a key, the producer chooses one partition for each batch.
+A producer uses the default partitioner if the application does not choose the partition and ``partitioner.class`` is
+not set. The default partitioner uses the key if ``partitioner.ignore.keys`` is false. An empty key is hashed like every
+other key. For records without a key, the producer chooses one partition for each batch.
 
-By default, librdkafka hashes keys with CRC-32. Only with the partitioner ``murmur2`` or ``murmur2_random``, librdkafka
-hashes like Java. So with default settings, a Java producer and a librdkafka producer may write the same key to
+By default, librdkafka hashes keys with CRC-32. It hashes like Java only if its setting ``partitioner`` is ``murmur2``
+or ``murmur2_random``. So with default settings, a Java producer and a librdkafka producer may write the same key to
 different partitions.
 """
 
@@ -25,8 +25,8 @@ def partition_for_key(key: bytes, partitions: int) -> int:
 
     Raises ValueError if the topic has no partitions. Source: ``BuiltInPartitioner.partitionForKey``.
 
-    A topic has 2 partitions and one record for each of the keys "0" to "99". The partitions get almost equally many
-    records:
+    A topic has 2 partitions and one record for each of the keys "0" to "99". Both partitions get almost the same number
+    of records:
 
     >>> from collections import Counter
     >>> sorted(Counter(partition_for_key(str(number).encode(), 2) for number in range(100)).items())
@@ -67,13 +67,13 @@ def murmur2(key: bytes) -> int:
 
 
 def share_of_moved_keys(before: int, after: int) -> Fraction:
-    """Return the share of all possible keys whose partition changes if a topic grows to ``after`` partitions.
+    """Return the share of keys that move to a different partition if a topic grows to ``after`` partitions.
 
     ``before`` is the number of partitions that the topic has now. A key stays in its partition if ``hash % before`` is
-    equal to ``hash % after``. Of ``before * after / gcd`` consecutive hashes, ``before`` hashes stay in their
-    partition. So the share is ``1 - gcd(before, after) / after``. If ``after`` is a multiple of ``before``, the share
-    is ``1 - before / after``. The formula is true for every partitioner that computes ``hash % partitions`` from an
-    evenly distributed hash. Raises ValueError if ``after`` is less than ``before``, because topics cannot shrink.
+    equal to ``hash % after``. This is true for ``before`` of ``before * after / gcd`` consecutive hashes. So the share
+    is ``1 - gcd(before, after) / after``. If ``after`` is a multiple of ``before``, the share is
+    ``1 - before / after``. The formula is true for every partitioner that computes ``hash % partitions`` from an evenly
+    distributed hash. Raises ValueError if ``after`` is less than ``before``, because topics cannot shrink.
 
     >>> share_of_moved_keys(12, 24), share_of_moved_keys(10, 12), share_of_moved_keys(3, 3)
     (Fraction(1, 2), Fraction(5, 6), Fraction(0, 1))

@@ -76,7 +76,7 @@ class GroupSpec:
     lag_records: Mapping[TopicPartition, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Raise ValueError if no real group can have this input."""
+        """Raise ValueError if the input is impossible for a real group."""
         if len({member.member_id for member in self.members}) != len(self.members):
             raise ValueError("two members have the same member_id")
         if any(count < 0 for count in self.partitions.values()):

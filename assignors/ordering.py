@@ -1,4 +1,4 @@
-"""Sorts names and members like Java, librdkafka and other clients.
+"""Sorts names and members as Java, librdkafka and other clients do.
 
 Every assignment depends on the order of names and members.
 """

@@ -18,8 +18,8 @@ def member_rack(member: MemberSubscription) -> str | None:
 def racks_of(group: GroupSpec, topic: str) -> list[frozenset[str]]:
     """Return one set per partition of the topic: the racks of the partition's replicas.
 
-    A set is empty if the metadata has no racks for the partition. Racks of offline replicas are included, because their
-    return causes no rebalance (KIP-881).
+    A set is empty if the metadata has no racks for the partition. The set includes the racks of offline replicas,
+    because the return of a replica causes no rebalance (KIP-881).
 
     >>> from assignors.model import GroupSpec
     >>> [sorted(racks) for racks in racks_of(GroupSpec((), {"t0": 2}, {"t0": (("a", "b", None),)}), "t0")]

@@ -47,7 +47,7 @@ class RoundRobinAssignor:
         assigned: list[list[TopicPartition]] = [[] for _ in members]
         next_member = 0  # position among all members
         for topic, subscribers in subscribers_by_topic(group, members).items():
-            # The search finds the first subscriber at or after next_member. Then the subscribers take turns.
+            # The search finds the first subscriber at or after next_member. The next subscribers follow.
             first = bisect_left(subscribers, next_member) % len(subscribers)
             count = group.partition_count(topic)
             partitions = partitions_of(topic, count)

@@ -62,7 +62,7 @@ def dashboard_url(uid: str) -> str:
 
 
 def monitor_page_url(cluster: str, group: str) -> str:
-    """Return the URL of a group's page at the monitor. The arguments are Grafana variables or fields."""
+    """Return the URL of a group's page on the monitor. The arguments are Grafana variables or fields."""
     return f"${{page_url}}/groups/?id={group}&cluster={cluster}"
 
 
@@ -141,7 +141,7 @@ class _Events(Builder[dashboard.AnnotationQuery]):
 def _links_to_other_dashboards(uid: str) -> list[build.DashboardLink]:
     """Return the links at the top of a dashboard.
 
-    A link contains only variables that the other dashboard can use.
+    A link contains only variables that the target dashboard can use.
     """
     others = {"All groups": FLEET_UID, "Topics": TOPIC_UID, "The monitor itself": MONITOR_UID, "Runbook": RUNBOOK_UID}
     return [
@@ -206,7 +206,7 @@ def as_json_text(source: build.Dashboard) -> str:
 def _place(panels: Sequence[AnyPanelModel], top: int) -> None:
     """Place panels from left to right and from top to bottom.
 
-    The positions in a collapsed row are valid while all other collapsed rows are closed.
+    The positions in a collapsed row are correct if the user opens only this row.
     """
     left, height = 0, 0
     for panel in panels:
@@ -220,7 +220,7 @@ def _place(panels: Sequence[AnyPanelModel], top: int) -> None:
 
 
 def _number(panels: Sequence[AnyPanelModel]) -> None:
-    """Set the id of each panel without an id to the position of the panel."""
+    """If a panel has no id, use the position of the panel as its id."""
     for number, panel in enumerate(_with_panels_of_rows(panels), start=1):
         panel.id_val = panel.id_val or number
 

@@ -47,9 +47,9 @@ class PanelSpec:
     height: int = 8
 
     def for_details(self, expressions: Sequence[str]) -> PanelSpec:
-        """Return a spec that says if a query needs *details*: metrics that only the worst groups have.
+        """Return a spec that mentions *details* if a query needs them. Only the worst groups have these metrics.
 
-        If all queries need details, the text of the empty panel also mentions details.
+        If all queries need details, `empty_text` also mentions details.
         """
         need_details = [_needs_details(expression) for expression in expressions]
         if not any(need_details):
@@ -168,7 +168,7 @@ def line_panel(
 
 
 def bar_panel(spec: PanelSpec, queries: Sequence[Query], display: DisplayOptions = COUNT) -> AnyPanel:
-    """Return a panel with stacked bars. Each bar shows the time step that ends at the time of the bar."""
+    """Return a panel with stacked bars. The time of a bar is the end of its time step."""
     panel = _graph(spec, queries, display).draw_style(options.GraphDrawStyle.BARS).fill_opacity(80).line_width(0)
     panel.bar_alignment(options.BarAlignment.BEFORE)
     return panel.stacking(common.StackingConfig().mode(options.StackingMode.NORMAL))

@@ -1,8 +1,8 @@
 """Write PromQL queries as text. A `Scope` selects the series that a dashboard shows.
 
-PromQL's `increase` ignores the event that creates a counter. `Scope.increase` counts this event if a different series
-of the monitor already existed (DESIGN.md). The different series is `EMPTY_TRANSITIONS` for a group, and `READY` for a
-monitor.
+PromQL's `increase` does not count the event that creates the series of a counter. `Scope.increase` counts this event if
+a second series already existed at the start of the window (DESIGN.md). The second series is `EMPTY_TRANSITIONS` for a
+group, and `READY` for a monitor.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class Scope:
     def increase(self, counter: Signal, window: str, *matchers: str) -> str:
         """Return a query for the exact increase of a counter within the window that ends now.
 
-        A series that starts within the window has the start value 0 if `EMPTY_TRANSITIONS` or `READY` existed before.
-        `REBALANCES` needs no start value of 0, because its series exists as long as the group.
+        If the counter had no series at the start of the window, but the second series existed, the start value is 0.
+        `REBALANCES` needs no second series, because each group has a series of `REBALANCES`, even if the value is 0.
         """
         total, then = self.series(counter, *matchers), self.series_before(counter, window, *matchers)
         if counter is REBALANCES:
@@ -95,7 +95,7 @@ ONE_CLUSTER = Scope('cluster="$cluster"')
 ONE_GROUP = Scope('cluster="$cluster", group="$group"')
 ONE_TOPIC = Scope('cluster="$cluster", topic="$topic"')
 FLEET = Scope('cluster=~"$cluster", group=~"$group"', only=CLUSTERS.selector(GROUP_INFO, 'team=~"$team"'))
-"""All groups of the selected teams. Only one metric has the label `team`."""
+"""All groups of the selected teams. Only `GROUP_INFO` has the label `team`."""
 
 
 def top_k(expression: str) -> str:
@@ -126,7 +126,9 @@ def for_same_groups(expression: str, selected: str) -> str:
 
 
 def repeat_for_rows(expression: str, labels: str, rows: str) -> str:
-    """Return a query with the rows of `rows`. Each row gets the value of `expression` that has the same `labels`.
+    """Return a query that repeats the values of `expression` for the rows of the query `rows`.
+
+    Each row gets the value with the same `labels`.
 
     >>> repeat_for_rows("a", "group", "b")
     '0 * b + on (group) group_left () a'
@@ -144,7 +146,7 @@ def sum_by(labels: str, expression: str) -> str:
 
 
 def count_or_zero(matching: str, known: str) -> str:
-    """Return a query for the number of series in `matching`, or 0 if only `known` has series.
+    """Return a query for the number of series in `matching`. If only `known` has series, the number is 0.
 
     >>> count_or_zero("m > 0", "m")
     'count(m > 0) or 0 * count(m)'

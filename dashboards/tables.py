@@ -1,8 +1,8 @@
 """Create tables of current values. Each column shows a label or the values of a query.
 
-Grafana merges rows that have equal values in all labels that the queries of the table share. So each query must return
-exactly one row for each combination of shared labels. In a table with one row per condition, each query must return a
-value for every condition (`promql.repeat_for_rows`).
+A label is *shared* if all queries of a table return it. Grafana merges rows with equal values of all shared labels. So
+each query must return exactly one row for each combination of shared labels. In a table with one row per condition,
+each query must return a value for every condition (`promql.repeat_for_rows`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Label:
 
 @dataclass(frozen=True)
 class Measure:
-    """A column that shows the values of a query. The values of a measure without a `title` are hidden."""
+    """A column that shows the values of a query. If `title` is empty, the column is hidden."""
 
     title: str
     expression: str
@@ -78,7 +78,7 @@ def _column_order(columns: Sequence[Column]) -> dict[str, object]:
 def _fields(columns: Sequence[Column]) -> list[str]:
     """Return Grafana's field name of each column.
 
-    If the table has several queries, the field name of a value contains the name of its query.
+    If the table has several queries, the field name of a value contains the name of the query, for example `Value #A`.
     """
     measures = [column for column in columns if isinstance(column, Measure)]
     names = {id(one): f"Value #{name}" for name, one in zip(ascii_uppercase, measures, strict=False)}

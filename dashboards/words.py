@@ -1,4 +1,4 @@
-"""Define words and colours of numbers and label values.
+"""Define words and colours for numbers and label values.
 
 The five colours mean fine, watch, act, unknown and neutral (`NEITHER`).
 
@@ -45,7 +45,7 @@ SINCE = "dateTimeFromNow"
 
 @dataclass(frozen=True)
 class Word:
-    """One value of a label with its code and colour."""
+    """A label value, and the code and colour of this value."""
 
     value: str
     code: int
@@ -117,7 +117,7 @@ def code_query(scope: Scope, signal: Signal, label: str, words: Sequence[Word]) 
 
 
 def code_query_by_label(scope: Scope, signal: Signal, label: str, words: Sequence[Word]) -> str:
-    """Return a query with one series per value of the label. A label can have several values at the same time."""
+    """Return a query with one series for each value of `label`. A label can have several values at the same time."""
     return f"max by ({label}) ({_codes(scope, signal, label, words)})"
 
 
@@ -172,8 +172,8 @@ CATCH_UP = [value_mapping({"0": ("no lag", FINE), _NEVER: ("not at this rate", W
 def catch_up_query(scope: Scope) -> str:
     """Return a query for the seconds until each group has no lag, or -1 if the lag does not shrink.
 
-    The metric has no series without lag, or if the lag does not shrink. The metric also has no series if the lag or a
-    rate is unknown.
+    The metric has no series if the group has no lag, or if its lag does not shrink. The metric also has no series if
+    the lag or a rate is unknown.
     """
     lag = scope.series(GROUP_LAG)
     produced, consumed = map(scope.series, (GROUP_PRODUCED_RECORDS_PER_SECOND, GROUP_CONSUMED_RECORDS_PER_SECOND))
@@ -182,9 +182,9 @@ def catch_up_query(scope: Scope) -> str:
 
 
 def thresholds(steps: Steps) -> list[dashboard.Threshold]:
-    """Return Grafana's thresholds. The first threshold is for all values below the other thresholds.
+    """Return Grafana's thresholds. The first threshold sets the colour for all values below the thresholds in `steps`.
 
-    The first colour is ACT if the last colour in `steps` is FINE, otherwise FINE.
+    If the last colour in `steps` is FINE, the first colour is ACT. Otherwise, the first colour is FINE.
     """
     below = ACT if steps and steps[-1][1] == FINE else FINE
     return [dashboard.Threshold(None, below), *(dashboard.Threshold(value, color) for value, color in steps)]

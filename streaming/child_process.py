@@ -18,7 +18,7 @@ _LAUNCHER = Path(__file__).with_name("die_with_parent.py")
 
 
 def with_parent_death_signal(command: Sequence[str]) -> list[str]:
-    """Return a command line that runs `command` until the thread that started it ends."""
+    """Return a command line that runs `command`. The kernel kills the process when its parent thread ends."""
     return [sys.executable, "-I", "-S", str(_LAUNCHER), str(os.getpid()), *command]
 
 

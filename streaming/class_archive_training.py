@@ -1,9 +1,9 @@
 """Create the class archives of Spark and of the embedded broker.
 
 `python -m streaming.class_archive_training` runs a broker, a consumer group and a monitor until the monitor is ready.
-Then the module also loads the classes of the state store. When the two JVMs end, they write the classes that they have
-loaded. The run takes one minute. `rebalance-monitor jars` runs this module in a separate process, without the user's
-settings.
+Then the module reads the stored state, so Spark's JVM also loads the classes of the state store. When the two JVMs end,
+they write the classes that they have loaded. The run takes one minute. `rebalance-monitor jars` runs this module in a
+separate process, without the user's settings.
 """
 
 from __future__ import annotations

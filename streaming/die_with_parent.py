@@ -1,8 +1,8 @@
 """Run a command that the kernel kills when its parent ends: `die_with_parent.py PARENT_PID COMMAND...`.
 
 The monitor has threads. In a process with threads, Python code between fork and exec can cause a deadlock. So a
-separate program sets the parent-death signal and then calls exec. The signal stays set after exec. With `python -I -S`,
-this program starts in about 15 ms.
+separate program sets the parent-death signal and then calls exec. The call of exec does not change the signal. With
+`python -I -S`, this program starts in about 15 ms.
 """
 
 from __future__ import annotations

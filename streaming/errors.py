@@ -1,6 +1,6 @@
 """Errors that an operator can fix.
 
-For an error that an operator can fix, the monitor prints one line with the remedy and no traceback.
+For such an error, the monitor prints one line with the remedy and no traceback.
 """
 
 from __future__ import annotations

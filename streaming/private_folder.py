@@ -1,6 +1,6 @@
 """Create a private folder in TMPDIR.
 
-1. The folder is removed when its `with` block ends. If the owner process is killed, the next process with the same
+1. The folder is removed when its `with` block ends. If the owner process is killed, the next process that uses the same
    prefix removes the folder.
 2. The owner locks a file in the folder. A child process that inherits the file descriptor `lock` shares the lock. So
    the folder remains until all processes with the lock have ended.
@@ -62,7 +62,7 @@ def remove_leftovers(prefix: str) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Remove the content of a folder first and the lock last.
+    """First remove the content of a folder, and then its lock.
 
     If this process is killed between the two steps, a later process can remove the rest of the folder.
     """

@@ -11,12 +11,12 @@ TABLES_MD = Path(__file__).parents[1] / "docs" / "TABLES.md"
 _INTRODUCTION = """\
 # Tables
 
-The Delta tables are below `paths.tables`. Each table is partitioned by cluster and date. Times are UTC. While the
-monitor runs, it merges small files and deletes rows older than `tables.retention_days`.
+The Delta tables are in the folder `paths.tables`. Each table is partitioned by cluster and date. Times are UTC. While
+the monitor runs, it merges small files and deletes rows older than `tables.retention_days`.
 
 A version of a table stays readable for two hours (`tables.versions_kept_hours`). So a query must finish within two
-hours. Older versions of a table cannot be read. If a streaming read of a table pauses for more than two hours, it must
-start again.
+hours. If a streaming read of a table pauses for more than two hours, it cannot continue. Start the read again with a
+new checkpoint.
 
 [Example queries in SQL](../dashboards/QUERIES.md). `python -m tests.table_reference` writes this page.
 """

@@ -19,7 +19,7 @@ DOCUMENTS = [
     )
 ]
 NOT_RUN = "Not run here"
-WHOLE_PAGE = "**Nothing on this page was run here.**"
+WHOLE_PAGE = "**No cluster of these systems was available, so nothing on this page was run.**"
 PROGRAMS = frozenset(
     [
         "amtool",

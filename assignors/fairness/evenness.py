@@ -14,8 +14,8 @@
 5. ``surplus`` compares the loads with the fairest possible loads. Sort the list of loads and the list of fairest loads,
    the largest load first. For every k, subtract the sum of the first k fairest loads from the sum of the first k loads.
    The largest difference is the surplus. The surplus is 0 if the loads are at least as even as the fairest loads
-   (majorisation; Marshall, Olkin and Arnold, *Inequalities*, 2011). With equal subscriptions, the surplus of partition
-   counts is the minimum number of moves to the fairest assignment.
+   (majorisation; Marshall, Olkin and Arnold, *Inequalities*, 2011). If the loads are partition counts and all
+   subscriptions are equal, the surplus is the minimum number of moves to the fairest assignment.
 6. ``score`` = 100 x (1 - surplus / (total - largest fairest load)). The score is 100 if no assignment is fairer, or if
    there is no work. The score is 0 if one member has all work and a fairer assignment exists.
 
@@ -122,7 +122,7 @@ def _coefficient_of_variation(loads: Sequence[float], total: float) -> float:
 def _gini(loads: Sequence[float], total: float) -> float:
     """Compute measure 4.
 
-    In the sum of all differences, the factor of a load depends only on the rank of the load.
+    In the sum of all differences, the factor of a load depends only on its position in the sorted list.
     """
     ranks = range(1 - len(loads), len(loads), 2)
     differences: float = sum(map(mul, ranks, sorted(loads)))

@@ -15,8 +15,8 @@ The algorithm:
   computes f(m) as a maximum flow from topics to members.
 - For every m, the fairest assignment contains exactly f(m) - f(m - 1) members with m or more partitions.
 - The function f is concave and consists of few linear pieces. The minimum cut at m determines the piece that contains
-  m. To find a new piece, the algorithm computes the flow at the m where two known pieces cross (Eisner and Severance
-  1976). The algorithm needs about two flows per piece.
+  m. To find a new piece, the algorithm computes the flow for the value of m at which the lines of two known pieces
+  cross (Eisner and Severance 1976). The algorithm needs about two flows per piece.
 - In the network, members with equal subscriptions share one node, and topics with equal subscribers share one node. If
   all members have the same subscription, the algorithm computes no flow.
 - If the group has too many different subscriptions, ``fairest_sizes`` raises TooManySubscriptionsError.
@@ -46,7 +46,7 @@ subscribes to 100 topics, the network has only a third of this number of arcs.
 
 
 class TooManySubscriptionsError(ValueError):
-    """Error: too many subscriptions differ, so the computation of the fairest assignment would take too long."""
+    """Error: the group has too many different subscriptions to compute the fairest assignment in a short time."""
 
 
 def fairest_sizes(group: GroupSpec) -> tuple[int, ...]:
@@ -99,10 +99,10 @@ def even_sizes(partitions: int, members: int) -> tuple[int, ...]:
 
 
 def excess_partitions(group: GroupSpec, assignment: GroupAssignment) -> int:
-    """Return how many excess partitions the busiest member has, compared with the fairest valid assignment.
+    """Return the largest size in ``assignment`` minus the largest size in the fairest valid assignment.
 
-    The result is 0 if no valid assignment has a smaller maximum. Only assigned partitions count. Some partitions are
-    unassigned between two rounds of a cooperative rebalance, so the result can be too small.
+    The result is never negative. Only assigned partitions count. Between two rounds of a cooperative rebalance, some
+    partitions are unassigned. So the result can be too small at that time.
 
     >>> from assignors.model import GroupAssignment, GroupSpec, MemberSubscription as Member
     >>> group = GroupSpec((Member("A", ("t",)), Member("B", ("t",))), {"t": 3})
@@ -118,8 +118,9 @@ def excess_partitions(group: GroupSpec, assignment: GroupAssignment) -> int:
 class _Shape:
     """The numbers that determine the fairest sizes of a group.
 
-    ``members`` contains the number of members in each subscription class. ``topics`` maps each set of subscriber
-    classes (positions in ``members``) to the total partition count of their topics.
+    ``members`` contains the number of members in each subscription class. ``topics`` combines the topics with the same
+    subscribers: it maps the set of their subscription classes (positions in ``members``) to the total partition count
+    of these topics.
     """
 
     members: tuple[int, ...]
@@ -138,7 +139,7 @@ def _shape(group: GroupSpec) -> _Shape:
 class _Piece:
     """A linear piece of f(m), the maximum number of assigned partitions.
 
-    ``width`` is the range of m that the piece covers. ``members`` is the slope of the piece.
+    ``width`` is the length of the range of m that the piece covers. ``members`` is the slope of the piece.
     """
 
     width: int
@@ -153,7 +154,7 @@ class _Cut:
     members: int
 
     def at(self, limit: int) -> int:
-        """Return the capacity of the cut in partitions, for members with at most ``limit`` partitions."""
+        """Return the capacity of the cut, in partitions, if each member has at most ``limit`` partitions."""
         return self.partitions + self.members * limit
 
 

@@ -8,20 +8,20 @@ Rules:
    ``unavoidable``.
 3. ``fewest`` is the minimum number of moves over all valid assignments that are *at least as balanced* as the actual
    assignment. For every k, count the partitions of the k busiest members in two assignments A and B. If A never has the
-   larger count, A is at least as balanced as B by every measure (majorisation). Moves above ``fewest`` were needless or
-   had other reasons, for example racks.
-4. ``fewest`` is None if a partition has no owner or two owners in the actual assignment. For example, partitions have
-   no owner between the two rounds of a cooperative rebalance. To count the moves of both rounds, compare the owners
-   before the first round with the last assignment.
+   larger count, A is at least as balanced as B by every measure (majorisation). If more than ``fewest`` partitions
+   moved, the additional moves were needless or had other reasons, for example racks.
+4. ``fewest`` is None if the actual assignment is invalid. For example, partitions have no owner between the two rounds
+   of a cooperative rebalance. To count the moves of both rounds, compare the owners before the first round with the
+   last assignment.
 
 The algorithm first computes a lower bound (see ``_fewest_for_balance``). The bound is exact if all members have equal
-subscriptions. If the actual number of moves is equal to the bound, the bound is exact, too. If the bound may be too
-low, a minimum-cost flow determines the exact number. In the flow network, each partition flows from its topic to a
-member. A partition that flows to its previous owner has cost 0. A partition that flows to a new owner has cost 1. From
-the member, each partition flows through a level to the sink. Level j accepts at most one partition from each member.
-The capacity of level j is the number of members that have j or more partitions in the actual assignment. The levels
-accept exactly the sizes that are at least as balanced as the actual sizes (Gale 1957, Ryser 1957). If the network is
-too large (MAX_ARCS), ``fewest`` is the bound, and ``is_exact`` is False.
+subscriptions, or if the actual number of moves is equal to the bound. If the bound may be too low, a minimum-cost flow
+determines the exact number. In the flow network, each partition flows from its topic to a member. A partition that
+flows to its previous owner has cost 0. A partition that flows to a new owner has cost 1. From the member, each
+partition flows through a level to the sink. Level j accepts at most one partition from each member. The capacity of
+level j is the number of members that have j or more partitions in the actual assignment. The levels accept exactly the
+sizes that are at least as balanced as the actual sizes (Gale 1957, Ryser 1957). If the network is too large (MAX_ARCS),
+``fewest`` is the bound, and ``is_exact`` is False.
 """
 
 from __future__ import annotations
@@ -105,11 +105,11 @@ def _stayable(owners: Mapping[TopicPartition, str], group: GroupSpec) -> Stayabl
 
 
 def _fewest_for_balance(stayable: Stayable, sizes: Sequence[int]) -> int:
-    """Return a lower bound for the number of moves that are necessary to reach the balance of ``sizes``.
+    """Return a lower bound for the number of moves to an assignment that is at least as balanced as ``sizes``.
 
     For each member, count the previously owned partitions that the member can keep. Sort the counts and ``sizes``, the
     largest number first. For each k, subtract the sum of the first k sizes from the sum of the first k counts. The
-    bound is the largest difference. If all subscriptions are equal, the bound is exact (Rado 1952).
+    bound is the largest of these differences. If all subscriptions are equal, the bound is exact (Rado 1952).
     """
     had: Counter[str] = Counter()
     for (_, member_id), partitions in stayable.items():
@@ -123,7 +123,7 @@ def _fewest_for_balance(stayable: Stayable, sizes: Sequence[int]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """``steps`` consecutive levels, which all accept partitions from ``members`` members."""
+    """Consecutive levels of equal capacity. ``steps`` is the number of levels, ``members`` is the capacity of each."""
 
     steps: int
     members: int

@@ -1,10 +1,9 @@
 """Computes the maximum flow with the lowest cost through a network, for ``fairest.py`` and ``fewest_moves.py``.
 
 The algorithm is primal-dual (Ford and Fulkerson 1957; Ahuja, Magnanti and Orlin, *Network Flows*, 1993, section 9.8).
-In each step, the algorithm finds the lowest cost per unit of all paths from source to sink. Then the algorithm sends as
-many units as possible over the paths with this cost (blocking flows, Dinic 1970). The algorithm repeats both steps
-until no path has free capacity. Costs and capacities are whole numbers, so the flow through each arc is a whole number,
-too.
+In each step, the algorithm finds the paths from source to sink with the lowest cost per unit. Then the algorithm sends
+as many units as possible over these paths (blocking flows, Dinic 1970). The algorithm repeats both steps until no path
+has free capacity. Costs and capacities are whole numbers, so the flow through each arc is a whole number, too.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ UNREACHED = 1 << 62
 class FlowNetwork:
     """A directed network. Add all arcs, and then call ``fill`` to send the flow.
 
-    Two paths lead from node 0 to node 3. The path through node 1 has cost 0 and a maximum of 2 units. The path through
-    node 2 has cost 1 per unit and a maximum of 3 units:
+    Two paths lead from node 0 to node 3. The path through node 1 costs 0 and can carry 2 units. The path through node 2
+    costs 1 per unit and can carry 3 units:
 
     >>> network = FlowNetwork(4)
     >>> for tail, head, capacity, cost in [(0, 1, 2, 0), (1, 3, 9, 0), (0, 2, 9, 1), (2, 3, 3, 0)]:
@@ -40,7 +39,7 @@ class FlowNetwork:
         self._distance = [0] * nodes
 
     def add_arc(self, tail: int, head: int, capacity: int, cost: int = 0) -> None:
-        """Add an arc for at most ``capacity`` units at ``cost`` each. Capacity and cost must be 0 or more."""
+        """Add an arc for at most ``capacity`` units. Each unit costs ``cost``. Capacity and cost must be 0 or more."""
         for start, end, room, price in ((tail, head, capacity, cost), (head, tail, 0, -cost)):
             self._arcs_of[start].append(len(self._head))
             self._head.append(end)

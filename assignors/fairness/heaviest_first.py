@@ -1,4 +1,4 @@
-"""Computes the loads of a valid assignment in which all members have almost equal loads.
+"""Computes the loads of a valid assignment that approximates the fairest assignment.
 
 The load of a member is the sum of the weights (lag or throughput) of its partitions. The fairest assignment is NP-hard
 to find. So this module computes an approximation: it assigns the heaviest partitions first, each to the least loaded

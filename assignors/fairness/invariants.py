@@ -26,7 +26,7 @@ STICKY_STRATEGIES = ("sticky", COOPERATIVE, "uniform")
 
 
 class Rule(str, Enum):
-    """The rules. Reports contain the value of a rule, for example ``unassigned``."""
+    """The rules. Reports name a rule by its value, for example ``unassigned``."""
 
     MEMBER_MISSING = "member_missing"
     UNKNOWN_MEMBER = "unknown_member"
@@ -42,7 +42,7 @@ class Rule(str, Enum):
 class Violation:
     """One violation of one rule. ``detail`` contains the names of the members and partitions.
 
-    ``partition`` is None if the violation does not concern a single partition.
+    ``partition`` is None for the rules about missing members, unknown members and balance.
     """
 
     rule: Rule
@@ -54,7 +54,7 @@ def violations(group: GroupSpec, assignment: GroupAssignment, strategy: str | No
     """Return the violations of ``assignment``. The list is empty if the assignment is valid.
 
     If ``strategy`` is set, the promises of this strategy are checked, too. For a custom or unknown strategy, only the
-    common rule is checked. Balance is checked only if the assignment breaks no other rule.
+    common rule is checked. Balance is checked only if the assignment breaks no other rule and no partition is withheld.
 
     >>> from assignors.model import GroupAssignment, GroupSpec, MemberSubscription as Member
     >>> group = GroupSpec((Member("A", ("t",)), Member("B", ("t",))), {"t": 2})
@@ -110,9 +110,9 @@ def _missing(group: GroupSpec, assignment: GroupAssignment) -> Iterator[TopicPar
 
 
 def _withheld(group: GroupSpec, assignment: GroupAssignment) -> frozenset[TopicPartition]:
-    """Return the partitions that a cooperative strategy correctly leaves without a new owner in this round.
+    """Return the withheld partitions: a member owns the partition, but no member gets it in this round.
 
-    A withheld partition still belongs to a member, which must revoke it first (KIP-429).
+    The owner must revoke the partition before a different member gets it (KIP-429).
     """
     return frozenset(
         partition

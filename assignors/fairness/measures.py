@@ -76,7 +76,8 @@ def effective_owners(group: GroupSpec) -> dict[TopicPartition, str]:
     """Map each partition to its current owner, from the claims of the members.
 
     The owner is the member whose claim has the newest generation. A partition that two members claim in the newest
-    generation has no owner. A partition has no owner if it does not exist, or if its owner no longer subscribes.
+    generation has no owner. The result omits partitions that do not exist, and partitions whose owner no longer
+    subscribes to the topic.
     """
     claimants: dict[TopicPartition, tuple[int, ...]] = {}
     members = members_by_id(group)

@@ -57,7 +57,7 @@ class RangeAssignor:
 
 
 def assign_ranges(group: GroupSpec, members: Sequence[MemberSubscription]) -> list[list[TopicPartition]]:
-    """Assign by range without racks. Returns one list of partitions per member, in the order of ``members``."""
+    """Run the range strategy without racks. Returns one list of partitions per member, in the order of ``members``."""
     assigned: list[list[TopicPartition]] = [[] for _ in members]
     for topic, subscribers in subscribers_by_topic(group, members).items():
         partitions = partitions_of(topic, group.partition_count(topic))

@@ -26,7 +26,7 @@ ANY_RACK = None
 
 
 def assign_ranges_by_rack(group: GroupSpec, members: Sequence[MemberSubscription]) -> list[list[TopicPartition]]:
-    """Assign by range with racks. Returns one list of partitions per member, in the order of ``members``."""
+    """Run the range strategy with racks. Returns one list of partitions per member, in the order of ``members``."""
     assigned: list[list[TopicPartition]] = [[] for _ in members]
     for (subscribers, count), topics in _co_partitioned(group, members).items():
         racks = [member_rack(members[subscriber]) for subscriber in subscribers]
@@ -84,7 +84,7 @@ class _Ranges:
 def _co_partitioned(
     group: GroupSpec, members: Sequence[MemberSubscription]
 ) -> dict[tuple[tuple[int, ...], int], list[str]]:
-    """Map each pair of subscribers (as positions) and partition count to its topics."""
+    """Group the topics by their subscribers (as positions) and their partition count."""
     topics: dict[tuple[tuple[int, ...], int], list[str]] = {}
     for topic, subscribers in subscribers_by_topic(group, members).items():
         topics.setdefault((tuple(subscribers), group.partition_count(topic)), []).append(topic)
@@ -92,14 +92,15 @@ def _co_partitioned(
 
 
 def _common_racks(partition_racks: list[list[frozenset[str]]]) -> list[frozenset[str]]:
-    """For each partition number, return the racks in which every topic has a replica of this partition."""
+    """Return one set per partition number: the racks in which every topic has a replica of its partition."""
     return [racks[0].intersection(*racks[1:]) for racks in zip(*partition_racks, strict=True)]
 
 
 def _match_by_member(ranges: _Ranges, racks: Sequence[str | None], partition_racks: Sequence[frozenset[str]]) -> None:
-    """Assign one topic. Give each member partitions in its rack up to its limit, one member after the other.
+    """Assign one topic, one member after the other.
 
-    Members of one rack share one list of the rack's partitions.
+    Each member gets partitions with a replica in its rack, up to its limit. Members of one rack share one list
+    of the rack's partitions.
     """
     ahead: dict[str | None, list[int]] = {rack: [] for rack in racks}
     for number in reversed(range(len(partition_racks))):
@@ -118,9 +119,10 @@ def _match_by_member(ranges: _Ranges, racks: Sequence[str | None], partition_rac
 def _match_by_partition(
     ranges: _Ranges, racks: Sequence[str | None], partition_racks: Sequence[frozenset[str]]
 ) -> None:
-    """Assign co-partitioned topics. Give each partition number to the first member below its limit in a common rack.
+    """Assign co-partitioned topics, one partition number after the other.
 
-    A member at its limit is removed from the queue of its rack, because the limit never increases.
+    Each number goes to the first member that is below its limit and in a common rack. A member at its limit is
+    removed from the queue of its rack, because the limit never increases.
     """
     waiting: dict[str | None, list[int]] = {}
     for place in reversed(range(len(racks))):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class Quotas:
     """The partitions assigned so far, the members below and at the quota, and the remaining surplus.
 
-    ``transferring`` maps each partition that changes its owner to its new owner. A cooperative strategy assigns a
+    ``transferring`` contains the new owner of each partition whose owner changes. A cooperative strategy assigns a
     partition in ``transferring`` only after the old owner has revoked the partition. A contested partition is always in
     ``transferring``, because two members may still consume the partition.
     """

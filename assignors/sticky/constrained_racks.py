@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
 
 def fill_by_rack(quotas: Quotas, racks: StickyRacks, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-    """Assign partitions to members in the rack of a replica, up to the quota and the surplus.
+    """Assign partitions to members in the rack of a replica.
 
-    Returns the partitions that are still unassigned.
+    Members below the quota come first. Members at the quota get one surplus partition each. Returns the partitions that
+    are still unassigned.
     """
     below = _BelowQuota(quotas, racks)
     at_quota = _AtQuota(quotas, racks)
@@ -43,7 +44,7 @@ def fill_by_rack(quotas: Quotas, racks: StickyRacks, partitions: Iterable[TopicP
 
 
 class _BelowQuota:
-    """The members below the quota, by rack, which get partitions in round-robin order."""
+    """The members below the quota, grouped by rack. They get partitions in round-robin order."""
 
     def __init__(self, quotas: Quotas, racks: StickyRacks) -> None:
         self._rack_of = racks.members
@@ -56,7 +57,7 @@ class _BelowQuota:
                 self._by_rack.setdefault(self._rack_of[member], []).append(member)
 
     def next(self, racks: Iterable[str]) -> int | None:
-        """Return the next member of ``racks`` below the quota, or None if there is no such member.
+        """Return the next member that is below the quota and in one of ``racks``, or None if no such member exists.
 
         The next call continues after the returned member.
         """
@@ -79,7 +80,7 @@ class _BelowQuota:
 
 
 class _AtQuota:
-    """The members at the quota, by rack, in the order in which they reached the quota."""
+    """The members at the quota, grouped by rack, in the order in which they reached the quota."""
 
     def __init__(self, quotas: Quotas, racks: StickyRacks) -> None:
         self._quotas = quotas

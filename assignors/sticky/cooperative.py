@@ -65,9 +65,9 @@ def rebalance_needed(group: GroupSpec, assignment: GroupAssignment) -> bool:
 
 
 def group_after_rejoin(group: GroupSpec, assignment: GroupAssignment) -> GroupSpec:
-    """Return the group at the start of the next round: each member owns its partitions of ``assignment``.
+    """Return the group at the start of the next round: each member owns the partitions that it has in ``assignment``.
 
-    The new generation of all members is the highest generation in ``group`` plus 1.
+    All members get the same new generation: 1 more than the highest generation in ``group``.
     """
     generation = 1 + max((member.generation_id for member in group.members), default=0)
     members = (

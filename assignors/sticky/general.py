@@ -8,7 +8,7 @@ The algorithm has the same four steps as ``AbstractStickyAssignor.GeneralAssignm
    preferred. Topics with few subscribers are assigned first, because their partitions have the fewest possible owners.
 3. A partition moves to a subscriber that has at least two partitions fewer than the owner. Step 3 ends when no move
    improves the balance (``general_balance``).
-4. If step 3 did not improve the balance, its moves are undone.
+4. If step 3 did not improve the balance, its moves are undone. Exception: no member had a partition after step 1.
 
 The code identifies a member by its position in the order of member ids. Members with equal loads are sorted by member
 id.
@@ -119,7 +119,8 @@ class GeneralAssignment:
     def _balance(self, unassigned: Mapping[str, Sequence[int]], *, revoked: bool, from_scratch: bool) -> None:
         """Run steps 3 and 4 of the algorithm.
 
-        If no member lost a partition in step 1, step 3 first moves only partitions that step 2 assigned.
+        If no member lost a partition in step 1, step 3 runs twice. The first run moves only partitions that step 2
+        assigned.
         """
         movable = {topic: range(len(self.owners[topic])) for topic in self.topics if len(self.subscribers[topic]) > 1}
         involved = sorted(set(chain.from_iterable(self.subscribers[topic] for topic in movable)))

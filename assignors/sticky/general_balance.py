@@ -4,9 +4,10 @@ Each pass visits all partitions in order. A partition can move to a subscriber t
 than the owner. The earlier owner has priority over the least loaded subscriber. The algorithm ends after the first pass
 without a move.
 
-Before every partition, Java checks whether the group is balanced (``AbstractStickyAssignor.performReassignments``).
-This module omits the slow check, which never changes the result. While a pass visits a topic, only the loads of the
-topic's subscribers change. So one heap per topic is sufficient to find the least loaded subscriber.
+Before Java visits a partition, it checks whether the group is balanced
+(``AbstractStickyAssignor.performReassignments``). This check is slow and never changes the result, so this module omits
+it. While a pass visits a topic, only the loads of the topic's subscribers change. So one heap per topic is sufficient
+to find the least loaded subscriber.
 """
 
 from __future__ import annotations

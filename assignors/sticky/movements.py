@@ -1,4 +1,4 @@
-"""Records how partitions move, so that two partitions of a topic do not move in opposite directions (KIP-54)."""
+"""Prevents two partitions of a topic from moving in opposite directions between two members (KIP-54)."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ class TopicMovements:
         self._by_pair: dict[tuple[int, int], _MovedPartitions] = {}
 
     def substitute(self, number: int, giver: int, target: int) -> int:
-        """Return ``number``, or a partition that moved away from ``target`` earlier and can move back instead.
+        """Return ``number``, or a partition that first belonged to ``target`` and can move back instead of ``number``.
 
-        The returned partition moves back to the first owner of ``number``, which is not always ``giver``.
+        If a partition moves back, its current owner is the first owner of ``number``. This member is not always
+        ``giver``.
         """
         source = self._moved[number][0] if number in self._moved else giver
         returning = self._by_pair.get((target, source))

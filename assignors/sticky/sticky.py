@@ -70,7 +70,7 @@ class StickyAssignor:
 class StickyOutcome:
     """The members sorted by id, the partitions of each member, and the partitions that change their owner.
 
-    ``transferring`` maps each partition that changes its owner to its new owner. After the general algorithm,
+    ``transferring`` contains the new owner of each partition whose owner changes. After the general algorithm,
     ``transferring`` is None.
     """
 

@@ -50,8 +50,8 @@ class UniformAssignor:
 def _current_target(members: Sequence[MemberSubscription], partitions: Mapping[str, int]) -> Owners:
     """Return the current owner of each partition. Owners that no longer subscribe to the topic are ignored.
 
-    If several members own one partition, the last member is returned. Claims to partitions that do not exist are
-    ignored.
+    If several members own the same partition, the last of them in ``members`` is returned. Claims to partitions that do
+    not exist are ignored.
     """
     owners = {topic: [NO_OWNER] * count for topic, count in partitions.items()}
     for position, member in enumerate(members):

@@ -1,13 +1,13 @@
-"""Uniform for different subscriptions (``UniformHeterogeneousAssignmentBuilder``).
+"""The uniform strategy for different subscriptions (``UniformHeterogeneousAssignmentBuilder``).
 
 1. For each topic, partitions without an owner go to the least loaded subscribers.
 2. For each topic, partitions move from the most to the least loaded subscribers until the loads are even. A move can
-   make the loads of an earlier topic's subscribers uneven. So step 2 visits all topics up to 16 times. Step 2 ends
-   earlier if no partition moved during one visit of all topics.
+   make the loads uneven again for a topic that step 2 visited before. So step 2 makes up to 16 passes over all topics.
+   Step 2 ends earlier if one pass moves no partition.
 
-Step 2 never moves partitions of two topics together. So the balance is only a local optimum. Steps 1 and 2 visit topics
-with the most partitions per subscriber first. Members with equal loads are sorted by position, which is the order of
-member ids.
+Step 2 never moves partitions of two topics together. So the balance is only a local optimum. Steps 1 and 2 visit the
+topics in descending order of partitions per subscriber. Members with equal loads are sorted by position, which is the
+order of member ids.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Uniform for members that subscribe to the same topics (``UniformHomogeneousAssignmentBuilder``).
+"""The uniform strategy for members that subscribe to the same topics (``UniformHomogeneousAssignmentBuilder``).
 
 With n members and p partitions, the quota of each member is p // n partitions. In addition, p % n members get one more
 partition each, an *extra*. The algorithm visits the members in the order of ids:
 
-1. A member keeps the partitions that it owns, in the order of topic and number, up to its quota. If the member owns
-   more partitions and an extra remains, it keeps one more partition.
-2. A member that owns at most the quota gets no extra, because a later member may own more. Exception: if as many extras
-   as members remain, every remaining member gets an extra.
+1. A member keeps the partitions that it owns, in the order of topic and number, up to its quota. A member that owns
+   more than the quota keeps one more partition, as long as extras remain.
+2. A member that owns at most the quota gets an extra only if enough extras remain for this member and all later
+   members. Otherwise, the extras remain for later members that own more than the quota.
 3. The remaining partitions go to the first member until it is full, and then to the next member.
 """
 

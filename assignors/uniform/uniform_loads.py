@@ -3,8 +3,8 @@
 The subscribers are sorted by load. The *low range* contains the least loaded subscribers. All subscribers in the low
 range have the same load, the *level* of the range. Each subscriber in the low range gets one partition. Then the level
 of the low range increases by one. The low range then also includes the subscribers whose load was already equal to the
-new level. The *high range* contains the most loaded subscribers, and its level decreases in the same way. The two
-ranges *meet* when their levels differ by at most one.
+new level. The *high range* contains the most loaded subscribers. After each of these subscribers gave one partition,
+the level of the high range decreases by one. The two ranges *meet* when their levels differ by at most one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class SubscriberLoads:
         return self._high_level - self._low_level <= 1
 
     def next_least_loaded(self) -> int:
-        """Return the next member of the low range. After the last member of the range, the level increases by one."""
+        """Return the next member of the low range. After a complete pass over the range, its level increases by one."""
         if self._next_low >= self._low_end:
             self._low_level += 1
             while self._low_end < len(self._members) and self._size_at(self._low_end) == self._low_level:
@@ -51,8 +51,8 @@ class SubscriberLoads:
     def next_most_loaded_of(self, giveable: Mapping[int, Sequence[int]]) -> int | None:
         """Return the next member of the high range that can give a partition.
 
-        Returns None if no member can give a partition, or if the ranges have met. Members that cannot give a partition
-        move to the end of the list, outside the range.
+        Returns None if no member can give a partition, or if the ranges have met. If a member cannot give a partition,
+        the method puts the member at the end of the list, outside the range.
         """
         while not self.balanced:
             place = self._next_most_loaded()

@@ -1,4 +1,4 @@
-"""Computes the effect of a different strategy, of members that join or leave, and of more partitions.
+"""Computes how a different strategy, more or fewer members, or more partitions would change an assignment.
 
 The package may import all of `assignors`.
 """

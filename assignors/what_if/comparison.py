@@ -57,7 +57,9 @@ def current_assignment(group: GroupSpec) -> GroupAssignment:
 
 
 def format_sizes(sizes: Sequence[int]) -> str:
-    """Format sizes as members x partitions. If more than ``MAX_SIZES`` sizes are different, return minimum..maximum.
+    """Count the members of each size: ``2x3`` means two members with three partitions each.
+
+    If there are more than ``MAX_SIZES`` different sizes, return minimum..maximum.
 
     >>> format_sizes((0, 2, 2, 3))
     '1x0 2x2 1x3'

@@ -1,7 +1,7 @@
 """Computes the strategy of a classic group at each step of a rolling change of ``partition.assignment.strategy``.
 
 1. A *rolling restart* restarts the members one after the other, in the order of ``offers``. A restarted member offers
-   its new list of strategies. The other members still offer their old lists.
+   its new list of strategies. The other members still offer their old lists of strategies.
 2. The coordinator chooses the strategy, as in ``select_protocol``. Without a common strategy, the coordinator rejects
    joining members, and their consumers fail (INCONSISTENT_GROUP_PROTOCOL).
 3. Each member derives its rebalance protocol from its list of strategies (``ConsumerCoordinator``). A member is
@@ -10,8 +10,8 @@
    and are still eager. During the second restart, eager and cooperative members use ``cooperative-sticky`` together.
 4. Successive steps are merged if their strategies and their rebalance protocols are equal.
 
-librdkafka refuses a list with eager and cooperative strategies. So members with librdkafka cannot do the two rolling
-restarts of KIP-429. To make librdkafka members cooperative, stop the whole group.
+librdkafka refuses a list that contains both eager and cooperative strategies. So members with librdkafka cannot do the
+two rolling restarts of KIP-429. To make librdkafka members cooperative, stop the whole group.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ class Step:
 def rolling_change(offers: Sequence[Sequence[Offer]]) -> list[Step]:
     """Return the steps of a rolling change.
 
-    ``offers[0]`` contains the present list of strategies of each member. ``offers[n]`` contains the lists after rolling
-    restart n.
+    ``offers[0]`` contains the current list of strategies of each member. ``offers[n]`` contains these lists after
+    rolling restart n.
 
-    In the migration of KIP-429, the members become cooperative in the second restart:
+    In the migration of KIP-429, the members become cooperative during the second rolling restart:
 
     >>> both = ("cooperative-sticky", "range")
     >>> steps = rolling_change([[("range",)] * 2, [both] * 2, [("cooperative-sticky",)] * 2])
@@ -85,7 +85,7 @@ def rolling_change(offers: Sequence[Sequence[Offer]]) -> list[Step]:
 def rebalance_protocol(offer: Offer) -> str:
     """Return the rebalance protocol of a member: cooperative only if all strategies in its list are cooperative.
 
-    The result is ``unknown`` if the list contains a strategy outside Kafka and no eager strategy.
+    The result is ``unknown`` if the list contains a custom strategy, but none of Kafka's eager strategies.
 
     >>> rebalance_protocol(("cooperative-sticky", "range")), rebalance_protocol(("cooperative-sticky",))
     ('eager', 'cooperative')

@@ -70,10 +70,10 @@ def topic_skew(group: GroupSpec, assignment: GroupAssignment) -> TopicSkew | Non
 
 
 def choose_remedy(outcomes: Iterable[Outcome | FailedOutcome]) -> Outcome | None:
-    """Return the outcome of a strategy without topic skew, or None if no strategy has the score 100.
+    """Of all outcomes with the score 100, return the outcome with the fewest moves, or None if no such outcome exists.
 
-    The chosen strategy moves the fewest partitions of all strategies with the score 100. ``outcomes`` are the outcomes
-    of ``what_if`` for the unchanged group.
+    An assignment with the score 100 has no topic skew (rule 3). ``outcomes`` are the outcomes of ``what_if`` for the
+    unchanged group.
 
     >>> from assignors import BUILT_IN
     >>> from assignors.model import GroupSpec, MemberSubscription as Member

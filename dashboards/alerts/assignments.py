@@ -72,7 +72,7 @@ ASSIGNMENTS: Final = AlertFile(
         Alert(
             "KafkaAssignmentSkewed",
             GROUP,
-            harm="One member has more work than necessary, so this member will lag first.",
+            harm="One member has more work than necessary, so this member will be the first to lag.",
             levels=(
                 Level(CRITICAL, _SKEWED_AND_LATE, "10m"),
                 Level(WARNING, _SKEWED, "10m"),

@@ -40,16 +40,17 @@ COORDINATORS: Final = AlertFile(
             ),
             summary=f"{IN_CLUSTER}{{{{ $value }}}} groups of coordinator {{{{ $labels.coordinator }}}} are in trouble",
             description="{{ $value }} groups are silent, stuck in a rebalance or far behind. Broker {{ "
-            "$labels.coordinator }} is the coordinator of all these groups. At least half of this broker's groups with "
-            "members have a problem. Alertmanager suppresses the alerts about these groups. Likely causes: the broker "
-            "is overloaded or cannot write __consumer_offsets, or clients cannot reach the broker. What to do: first "
-            "check the log, the disks and the network of this broker. Also check the replicas of __consumer_offsets.",
+            "$labels.coordinator }} is the coordinator of all these groups. At least half of this broker's groups are "
+            "affected. The alert ignores groups without members. Alertmanager suppresses most alerts about the groups. "
+            "Likely causes: the broker is overloaded or cannot write __consumer_offsets, or clients cannot reach the "
+            "broker. What to do: first check the log, the disks and the network of this broker. Also check the "
+            "replicas of __consumer_offsets.",
         ),
         Alert(
             "KafkaCoordinatorMissing",
             CLUSTER,
             harm="Groups without a coordinator cannot commit or rebalance. The monitor receives no new records.",
-            # Without a leader, the monitor reads no records. So this alert must not depend on its readiness.
+            # Without a leader, the monitor reads no records. So this alert must not depend on the monitor's readiness.
             levels=(
                 Level(
                     CRITICAL,
@@ -59,25 +60,26 @@ COORDINATORS: Final = AlertFile(
                 ),
             ),
             summary=f"{IN_CLUSTER}partitions of __consumer_offsets have no leader",
-            description=f"{COUNT} partitions of __consumer_offsets have no leader. Groups in these partitions have no "
-            "coordinator, so they cannot commit or rebalance. Until all partitions have a leader, alerts about groups "
-            "of this cluster cannot fire. Likely causes: the brokers with the replicas are down. What to do: start "
-            "these brokers. The page /incidents names the groups and the last coordinator.",
+            description=f"{COUNT} partitions of __consumer_offsets have no leader. Groups that store their offsets in "
+            "these partitions have no coordinator, so they cannot commit or rebalance. Until all partitions have a "
+            "leader, alerts about groups of this cluster cannot fire. Likely causes: the brokers with the replicas are "
+            "down. What to do: start these brokers. The page /incidents names the groups and their last coordinator.",
         ),
         Alert(
             "KafkaOffsetsBlockedByTransaction",
             CLUSTER,
-            harm="An open transaction blocks a partition of __consumer_offsets. Until the transaction ends, new "
-            "consumers of the groups in this partition cannot start.",
+            harm="An open transaction blocks a partition of __consumer_offsets. If a group stores its offsets in this "
+            "partition, new consumers of the group cannot start until the transaction ends.",
             levels=(Level(CRITICAL, _BLOCKED, "15m", "5m"), Level(WARNING, _BLOCKED, "5m", "5m")),
             summary=f"{IN_CLUSTER}an open transaction blocks partition {{{{ $labels.partition }}}} of "
             f"__consumer_offsets",
             description=f"One transaction stays open and blocks {COUNT} records. By default, the timeout of a "
             f"transaction is at most 15 minutes (transaction.max.timeout.ms)."
             '{{ with printf "count(max by (group) (rebalance_monitor_group_info{cluster=%q,state=\\"Unknown\\"}))" '
-            "$labels.cluster | query }} Groups in state Unknown: {{ . | first | value }}.{{ end }} New consumers of "
-            "the groups in this partition cannot fetch their committed offsets. Likely causes: a hanging transaction. "
-            "What to do: find the transaction with kafka-transactions.sh find-hanging, then abort it.",
+            "$labels.cluster | query }} Groups in state Unknown: {{ . | first | value }}.{{ end }} If a group stores "
+            "its offsets in this partition, new consumers of the group cannot fetch these offsets. Likely causes: a "
+            "hanging transaction. What to do: find the transaction with kafka-transactions.sh find-hanging, then abort "
+            "it.",
         ),
     ),
 )

@@ -91,15 +91,19 @@ RECORDING_RULES: Final[tuple[tuple[str, str, str], ...]] = (
             AND_READY,
         ),
     ),
-    ("Lag in seconds of each group above its limit for a warning.", ABOVE_MAX, _above_limit("max_lag_seconds")),
     (
-        "Lag in seconds of each group above its limit for a critical alert.",
+        "Lag in seconds of each group whose lag is above its limit for a warning.",
+        ABOVE_MAX,
+        _above_limit("max_lag_seconds"),
+    ),
+    (
+        "Lag in seconds of each group whose lag is above its limit for a critical alert.",
         ABOVE_CRITICAL,
         _above_limit("critical_lag_seconds"),
     ),
     ("", MEMBERS, group_max("group_members")),
     (
-        "Number of groups that have members and are silent, stuck or far behind, by coordinator.",
+        "For each coordinator, number of groups that have members and are silent, stuck or far behind.",
         IN_TROUBLE,
         lines(
             "count by (cluster, coordinator) (",
@@ -113,12 +117,12 @@ RECORDING_RULES: Final[tuple[tuple[str, str, str], ...]] = (
         ),
     ),
     (
-        "Unread records of __consumer_offsets that no open transaction blocks.",
+        "Unread records of __consumer_offsets, without the records that an open transaction blocks.",
         BEHIND_RECORDS,
         lines("max by (cluster) (", indent(_UNREAD, "  "), ")"),
     ),
     (
-        "Time to read these records at the present rate. No series if the monitor reads nothing or is not ready.",
+        "Time to read these records at the current rate. No series if the monitor reads nothing or is not ready.",
         BEHIND_SECONDS,
         lines(
             "max by (cluster) (",

@@ -8,8 +8,8 @@ from dashboards.alerts.definition import CRITICAL, MONITOR, WARNING, Alert, Aler
 from dashboards.alerts.expressions import AND_READY, BEHIND_RECORDS, BEHIND_SECONDS, READY, lines
 from dashboards.alerts.texts import COUNT, DURATION, IN_CLUSTER, by_label
 
-# The alert keeps itself active until Prometheus scrapes the cluster again, even if the monitor was removed. The last
-# line fires if Prometheus has never scraped a monitor.
+# The alert keeps itself active until Prometheus receives metrics of the cluster again, even if the monitor was removed.
+# The last line fires if Prometheus has never scraped a monitor.
 _DOWN_BEFORE = 'last_over_time(ALERTS{alertname="RebalanceMonitorDown",cluster!=""}[1d])'
 _DOWN = lines(
     "(",
@@ -89,7 +89,7 @@ MONITOR_ITSELF: Final = AlertFile(
             "RebalanceMonitorDown",
             MONITOR,
             harm="No alert about a group can fire, so nobody would notice problems of groups. The alert ends when "
-            "Prometheus scrapes the cluster again.",
+            "Prometheus receives metrics of the cluster again.",
             levels=(Level(CRITICAL, _DOWN, "10m", "0s"),),
             summary="{{ with $labels.cluster }}{{ . }}: Prometheus receives nothing from the monitor{{ else "
             "}}Prometheus receives nothing from any rebalance monitor{{ end }}",
@@ -157,11 +157,11 @@ MONITOR_ITSELF: Final = AlertFile(
             summary=f"{IN_CLUSTER}{{{{ with $labels.folder }}}}the disk with the folder {{{{ . }}}} has {{{{ printf "
             f'"%.0f" '
             "$value }} % free space{{ else }}the monitor cannot write its tables{{ end }}",
-            description="{{ with $labels.folder }}The disk with the folder of the setting paths.{{ . }} has only "
-            '{{ printf "%.0f" $value }} % free space. If this disk becomes full, the monitor stops. What to do: make '
-            "space on the disk, use a larger disk, or shorten the retention of the tables.{{ else }}Writes to Delta "
-            "tables have failed for 15 minutes. The monitor retries each failed write. Until a write succeeds, its "
-            "values are missing in the tables. Likely causes: the storage is full, is slow, or refuses the "
+            description="{{ with $labels.folder }}The setting paths.{{ . }} names a folder. The disk of this folder "
+            'has only {{ printf "%.0f" $value }} % free space. If this disk becomes full, the monitor stops. What to '
+            "do: make space on the disk, use a larger disk, or shorten the retention of the tables.{{ else }}Writes to "
+            "Delta tables have failed for 15 minutes. The monitor retries each failed write. Until a retry succeeds, "
+            "rows are missing in the tables. Likely causes: the storage is full, is slow, or refuses the "
             "credentials. What to do: read the monitor's log. The log names the table and the error.{{ end }}",
         ),
         Alert(
@@ -181,8 +181,8 @@ MONITOR_ITSELF: Final = AlertFile(
         Alert(
             "RebalanceMonitorIncomplete",
             MONITOR,
-            harm="Some groups are missing in the metrics or in the listing of groups, so alerts about these groups may "
-            "not fire.",
+            harm="Some groups are missing in the metrics or in the listing of groups, so alerts about these groups can "
+            "be missing.",
             levels=(
                 Level(
                     WARNING,
@@ -209,11 +209,11 @@ MONITOR_ITSELF: Final = AlertFile(
                 "reason",
                 {
                     "max_series": f"The setting metrics.max_series removes {COUNT} series from /metrics. Alerts about "
-                    f"some groups may not fire. What to do: raise metrics.max_series, choose a coarser "
+                    f"some groups can be missing. What to do: raise metrics.max_series, choose a coarser "
                     f"metrics.granularity, or exclude groups that you do not need.",
                     "cluster_describe_not_authorized": "The monitor's user does not have the DESCRIBE permission on "
-                    "the cluster. So the listing contains only groups that this user may describe. The monitor does "
-                    "not see the rebalances in progress of other groups. What to do: grant the monitor's user the "
+                    "the cluster. So the listing contains only groups that this user may describe. For other groups, "
+                    "the monitor does not see rebalances in progress. What to do: grant the monitor's user the "
                     "DESCRIBE permission on the cluster.",
                     "any other": "Brokers whose listing of groups is missing or incomplete: {{ $value }}. The reason "
                     "is {{ $labels.reason }}. The monitor does not see rebalances in progress on these brokers. The "
@@ -225,7 +225,7 @@ MONITOR_ITSELF: Final = AlertFile(
         Alert(
             "RebalanceMonitorClocksDiffer",
             MONITOR,
-            harm="If a clock is wrong, the lag in seconds and the commit gaps are wrong.",
+            harm="If the clock of a broker is wrong, the lag in seconds and the commit gaps are wrong.",
             levels=(
                 # The largest possible error is subtracted, so the alert fires only for a proven difference.
                 Level(
@@ -240,9 +240,9 @@ MONITOR_ITSELF: Final = AlertFile(
             ),
             summary=f"{IN_CLUSTER}the clocks of broker {{{{ $labels.broker }}}} and of the monitor differ by "
             f"{DURATION} or more",
-            description="The monitor corrects its own times, but Prometheus and Grafana use their own clocks. The "
-            "monitor also cannot correct differences between the clocks of the brokers. What to do: synchronize the "
-            "clocks of the brokers and of the monitor (NTP).",
+            description="The monitor corrects the times that it shows, but Prometheus and Grafana use their own "
+            "clocks. The monitor cannot correct differences between the clocks of the brokers. What to do: synchronize "
+            "the clocks of the brokers and of the monitor (NTP).",
         ),
     ),
 )

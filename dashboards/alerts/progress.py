@@ -74,7 +74,7 @@ PROGRESS: Final = AlertFile(
         Alert(
             "KafkaGroupStopped",
             GROUP,
-            harm="The group has members, but does not process the records of a partition.",
+            harm="The group has members, but makes no progress in at least one partition.",
             levels=(
                 Level(CRITICAL, lines(_STOPPED, AND_ABOVE_MAX), "15m"),
                 Level(WARNING, lines(_STOPPED, NOT_ROLLING), "15m"),
@@ -118,7 +118,7 @@ PROGRESS: Final = AlertFile(
         Alert(
             "KafkaStaticMemberSilent",
             GROUP,
-            harm="A static member does not commit, but Kafka does not give its partitions to other members.",
+            harm="A static member keeps its partitions but does not commit.",
             levels=(
                 Level(CRITICAL, lines(_SILENT_MEMBER, AND_ABOVE_MAX), "5m"),
                 Level(WARNING, _SILENT_MEMBER, "5m"),
@@ -134,7 +134,7 @@ PROGRESS: Final = AlertFile(
             "KafkaGroupWithoutMembers",
             GROUP,
             harm="The group has no members, and records have waited for too long. The alert ends when the group "
-            "consumes again, is deleted, or has ignore_alerts.",
+            "consumes again. The alert also ends if somebody deletes the group or sets ignore_alerts.",
             levels=(Level(CRITICAL, lines(ABOVE_MAX, "and on (cluster, group) (", _NO_CONSUMER, ")"), "5m"),),
             summary=f"{IN_GROUP}the group has no members, and records wait",
             description=f"The group has no members and does not commit. The oldest uncommitted record is {DURATION} "
@@ -145,7 +145,7 @@ PROGRESS: Final = AlertFile(
         Alert(
             "KafkaGroupVanished",
             GROUP,
-            harm="Kafka deletes only groups without members. If a group with members disappears, its offsets may be "
+            harm="Kafka never deletes a group with members. So if a group with members disappears, its offsets may be "
             "lost.",
             levels=(
                 Level(
@@ -161,17 +161,17 @@ PROGRESS: Final = AlertFile(
                 ),
             ),
             summary=f"{IN_GROUP}the group had members, but the monitor no longer finds the group",
-            description="The group had {{ $value }} members within the last hour. Now the monitor does not find the "
-            "group. Kafka deletes only groups without members. Likely causes: records of __consumer_offsets were lost, "
-            "or the monitor's settings now exclude the group. What to do: run kafka-consumer-groups.sh --describe "
-            "--group. If Kafka does not know the group, its offsets are lost. Check auto.offset.reset before you "
-            "restart the members.",
+            description="Less than one hour ago, the group had {{ $value }} members. Now the monitor does not find the "
+            "group. Kafka never deletes a group that has members. Likely causes: records of __consumer_offsets were "
+            "lost, or the monitor's settings now exclude the group. What to do: run kafka-consumer-groups.sh "
+            "--describe --group. If Kafka does not know the group, its offsets are lost. Check auto.offset.reset "
+            "before you restart the members.",
             labels_of_groups=f"topk by (cluster, group) (1, last_over_time({ALERTING}[1h]))",
         ),
         Alert(
             "KafkaGroupRewound",
             GROUP,
-            harm="The group processes records a second time, and its team may not expect duplicates.",
+            harm="The group processes records a second time. Perhaps its application does not tolerate duplicates.",
             levels=(
                 Level(WARNING, 'max by (cluster, group) (rebalance_monitor_group_status{status="REWIND"}) == 1', "2m"),
             ),
@@ -189,9 +189,10 @@ PROGRESS: Final = AlertFile(
             levels=(Level(WARNING, group_max('group_info{state="Unknown"}'), "1h"),),
             summary=f"{IN_GROUP}the state of the group has been unknown for an hour",
             description="The monitor does not know the members and the assignment of the group, so most other alerts "
-            "about this group cannot fire. Likely causes: records of the group are missing, a client writes records in "
-            "its own format, or an open transaction blocks the group's partition of __consumer_offsets. What to do: "
-            "see the reason on the group's page. Look for the group in the table quarantine.",
+            "about this group cannot fire. Likely causes: records of the group are missing in __consumer_offsets, or "
+            "an open transaction blocks the group's partition. Another possible cause: a client uses its own format "
+            "for subscriptions or assignments. What to do: see the reason on the group's page. Look for the group in "
+            "the table quarantine.",
         ),
     ),
 )

@@ -90,7 +90,7 @@ REBALANCES: Final = AlertFile(
         Alert(
             "KafkaCommitGapLong",
             GROUP,
-            harm="A rebalance interrupted the commits for too long. The next rebalance will probably take as long.",
+            harm="A rebalance interrupted the commits for too long. The next interruption will probably be as long.",
             levels=(Level(WARNING, condition_start("long_commit_gap"), "0s"),),
             summary=f"{IN_GROUP}a rebalance interrupted the commits for too long",
             description=f"The time without commits around a rebalance was longer than {_COMMIT_GAP_LIMIT}. The monitor "
@@ -102,7 +102,7 @@ REBALANCES: Final = AlertFile(
         Alert(
             "KafkaRebalanceStuck",
             GROUP,
-            harm="A rebalance that does not finish stops all members of a classic group, or one member of a KIP-848 "
+            harm="A rebalance that does not finish can stop all members of a classic group, or one member of a KIP-848 "
             "group.",
             levels=(
                 Level(
@@ -127,12 +127,12 @@ REBALANCES: Final = AlertFile(
             description=by_label(
                 "condition",
                 {
-                    "stuck_rebalance": f"The rebalance did not finish in time. The allowed time ended at {START}. No "
-                    f"member makes progress. Likely causes: a member hangs and does not rejoin, or a member crashed "
-                    f"and its session has not timed out yet.",
+                    "stuck_rebalance": f"The rebalance did not finish in time. The allowed time ended at {START}. With "
+                    f"an eager strategy, no member makes progress. Likely causes: a member hangs and does not rejoin, "
+                    f"or a member crashed and its session has not timed out yet.",
                     "stuck_reconciliation": f"A member of this KIP-848 group did not reach its target assignment in "
                     f"time. The allowed time ended at {START}. This member makes no progress. The other members "
-                    f"continue. Likely causes: the member hangs, or it does not give up a partition.",
+                    f"continue. Likely causes: the member hangs, or it does not revoke a partition.",
                 },
             )
             + f"{RECORDS_WAIT}{LAG_SECONDS} What to do: find the member that does not respond "
@@ -142,7 +142,7 @@ REBALANCES: Final = AlertFile(
             "KafkaProtocolFault",
             GROUP,
             harm="The clients do not follow the rebalance protocol, or they subscribe to a topic that does not exist. "
-            "So records may be processed twice or not at all.",
+            "So the group may process records twice or not at all.",
             levels=(Level(WARNING, lines(_FAULTS, "or", f"{_MIXED} {NOT_ROLLING}"), "5m"),),
             summary=IN_GROUP
             + by_label(
@@ -165,10 +165,10 @@ REBALANCES: Final = AlertFile(
                     f"generation. The monitor first saw the two claims at {START}. Records may have been processed "
                     f"twice. Likely causes: a removed member joined again, or a client has an old version. What to do: "
                     f"search the downstream systems for duplicates. Update old clients.",
-                    "eager_and_cooperative_mixed": f"Members claim partitions, but the strategy is eager. Or the group "
-                    f"changed its strategy and changed back. The monitor first saw this problem at {START}. Some "
-                    f"partitions may have two owners, or no owner. Likely causes: an unfinished upgrade. What to do: "
-                    f"give all members the same list of strategies in two rolling restarts.",
+                    "eager_and_cooperative_mixed": f"Members claim partitions even though the strategy is eager, or "
+                    f"the group changed its strategy more than once. The monitor first saw this problem at {START}. "
+                    f"Some partitions may have two owners, or no owner. Likely causes: an unfinished upgrade. What to "
+                    f"do: give all members the same list of strategies in two rolling restarts.",
                     "subscribed_topic_missing": f"Members subscribe by name to a topic that the brokers do not know. "
                     f"The monitor first reported the missing topic at {START}. The members read nothing from this "
                     f"topic. Likely causes: the name is misspelled, or the topic was deleted. What to do: see the name "

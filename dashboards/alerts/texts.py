@@ -142,7 +142,8 @@ LAG_CAUSE: Final = known_with("group_lag_cause_info", 'cause!="unknown"', lag_ca
 
 WORST_PARTITION: Final = known(
     "rebalance_monitor_group_worst_partition_info@",
-    "{{ with first . }} Partition {{ .Labels.partition }} of topic {{ .Labels.topic }} is the furthest behind.{{ with "
-    ".Labels.client_id }} Its owner is client {{ . }}{{ end }}{{ with .Labels.client_host }} on {{ . }}{{ end }}{{ "
-    "with .Labels.group_instance_id }} (instance {{ . }}){{ end }}{{ if .Labels.client_id }}.{{ end }}{{ end }}",
+    "{{ with first . }} Partition {{ .Labels.partition }} of topic {{ .Labels.topic }} has the largest lag in seconds."
+    "{{ with .Labels.client_id }} Its owner is client {{ . }}{{ end }}{{ with .Labels.client_host }} on {{ . }}"
+    "{{ end }}{{ with .Labels.group_instance_id }} (instance {{ . }}){{ end }}{{ if .Labels.client_id }}.{{ end }}"
+    "{{ end }}",
 )

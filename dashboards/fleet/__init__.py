@@ -1,4 +1,4 @@
-"""The dashboard of all groups: the number of groups with a problem, and the worst groups of each problem.
+"""The dashboard of all groups: for each problem, the number of groups and the worst groups.
 
 The package may import the modules of `dashboards`, but no other dashboard.
 """

@@ -194,7 +194,7 @@ def _losing() -> AnyPanel:
 
 
 def _unknown() -> AnyPanel:
-    how_to_read = "Number of groups whose state is unknown, or that have a partition whose lag is unknown."
+    how_to_read = "Number of groups with an unknown state, or with an unknown lag in at least one partition."
     state, lag = FLEET.series(GROUP_INFO, _IS_UNKNOWN), FLEET.series(LAG_UNKNOWN_PARTITIONS)
     unknown = f"count by (cluster, group) ({state} or {lag} > 0)"
     return _count("Unknown", how_to_read, count_or_zero(unknown, FLEET.series(GROUP_INFO)), SOME)

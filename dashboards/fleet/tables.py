@@ -74,8 +74,8 @@ def lag_in_time() -> AnyPanel:
     spec = PanelSpec(
         "Largest lag in seconds",
         "`Lag in seconds` is the age of the oldest record that the group has not committed. `Limit` is the group's "
-        "`max_lag_seconds`. `Catches up in` is the time until the group has no lag, if the present rates do not "
-        "change. The text `not at this rate` means that the producers are at least as fast as the group. The cell is "
+        "`max_lag_seconds`. `Catches up in` is the time until the group has no lag, if the rates do not change. "
+        "The text `not at this rate` means that the producers are at least as fast as the group. The cell is "
         "empty if a rate is unknown.",
         "Either every group has read all records, or the lag in seconds is unknown. The monitor needs some samples "
         "before it knows this lag.",
@@ -117,7 +117,7 @@ def conditions() -> AnyPanel:
 
 
 def coordinators() -> AnyPanel:
-    """Return the table of coordinators with their number of groups with trouble."""
+    """Return the table that shows how many groups of each coordinator have trouble."""
     spec = PanelSpec(
         "Groups with trouble, by coordinator",
         "A group has trouble if its lag is above its limit, if it makes no progress, or if it has an active condition. "

@@ -49,7 +49,7 @@ def dashboard() -> build.Dashboard:
         Row("Details: type, coordinator, team and limits of the group", about_the_group(), is_collapsed=True),
     ]
     result = create_dashboard(GROUP_UID, "Rebalance monitor: one group", about, variables, rows)
-    page = build.DashboardLink("This group's page at the monitor").url(
+    page = build.DashboardLink("This group's page on the monitor").url(
         monitor_page_url("${cluster:percentencode}", "${group:percentencode}")
     )
     return add_events(result.link(page.target_blank(True)), [_rebalance_event(), _condition_event()])

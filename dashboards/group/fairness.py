@@ -113,8 +113,8 @@ def _scores() -> AnyPanel:
     spec = PanelSpec(
         "Fairness scores over time",
         "A score of 100 means that no valid assignment is fairer. If a score falls at a rebalance, the new "
-        "assignment is less fair than the assignment before. If a score falls without a rebalance, the work of the "
-        "partitions changed.",
+        "assignment is less fair than the previous assignment. If a score falls without a rebalance, the work of "
+        "the partitions changed.",
         IMBALANCE_SCORE.unknown,
         width=8,
     )

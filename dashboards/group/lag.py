@@ -134,7 +134,7 @@ def _lost() -> AnyPanel:
 def _until_lost() -> AnyPanel:
     spec = PanelSpec(
         "Time until records are lost",
-        "Time until retention deletes records that the group has not committed, if the present rates do not change. "
+        "Time until retention deletes records that the group has not committed, if the rates do not change. "
         "Red means that less than one hour is left.",
         GROUP_SECONDS_UNTIL_LOST.unknown,
         "no known risk of loss",
@@ -146,11 +146,12 @@ def _until_lost() -> AnyPanel:
 def _unknown() -> AnyPanel:
     spec = PanelSpec(
         "Partitions with unknown lag or status",
-        "Number of partitions whose lag or status is unknown, by reason. Sums do not include partitions with unknown "
-        "lag. `blocked` means that an open transaction blocks the commits. `topic_deleted` means that the group has "
-        "offsets of a deleted topic. `maybe_only_markers` means that the remaining offsets may be only transaction "
-        "markers or records of aborted transactions. To check these offsets, the monitor needs the READ permission on "
-        "the topic. `read up to an open transaction` means that the lag is known, but the status is unknown.",
+        "Number of partitions whose lag or status is unknown, by reason. If the lag of any partition is unknown, the "
+        "group's lag in records is unknown. `blocked` means that an open transaction blocks the commits. "
+        "`topic_deleted` means that the group has offsets of a deleted topic. `maybe_only_markers` means that the "
+        "remaining offsets may be only transaction markers or records of aborted transactions. To check these "
+        "offsets, the monitor needs the READ permission on the topic. `read up to an open transaction` means that the "
+        "lag is known, but the status is unknown.",
         LAG_UNKNOWN_PARTITIONS.unknown,
         "all lag is known",
         width=6,
@@ -162,7 +163,7 @@ def _unknown() -> AnyPanel:
 def _completeness() -> AnyPanel:
     spec = PanelSpec(
         "Completeness of the status",
-        "Share of the group's partitions whose status is based on ten commits. If this share is below 100 %, the "
+        "Share of the group's partitions that have a status based on ten commits. If this share is below 100 %, the "
         "status may soon change.",
         GROUP_STATUS_COMPLETENESS.unknown,
         width=6,

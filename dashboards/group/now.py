@@ -1,7 +1,7 @@
 """Define the first screen of the dashboard of one group, and the description of the group.
 
-The first screen is 24 grid units high. The first screen uses only metrics that the monitor exports for every group,
-except for causes of rebalances. If causes are not exported, the screen shows only the number of rebalances.
+The first screen is 24 grid units high. The first screen uses only metrics that the monitor exports for every group.
+Causes of rebalances are the only exception. If causes are not exported, the screen shows only the number of rebalances.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def about_the_group() -> list[AnyPanel]:
 def rebalance_increase() -> str:
     """Return a query for the rebalances in each time step, by cause.
 
-    For a group without exported causes, the cause is `not exported`.
+    If the causes of the group are not exported, the cause is `not exported`.
     """
     causes = sum_by("cause", ONE_GROUP.increase(REBALANCES_BY_CAUSE, "$__interval"))
     total = f"sum({ONE_GROUP.increase(REBALANCES, '$__interval')})"
@@ -170,7 +170,7 @@ def _lag_limit() -> AnyPanel:
 def _catch_up() -> AnyPanel:
     spec = PanelSpec(
         "Catches up in",
-        "Time until the group has no lag, if the group and its producers continue at the present rates. The text "
+        "Time until the group has no lag, if the group and its producers continue at the current rates. The text "
         "`not at this rate` means that the producers are at least as fast as the group.",
         "The lag or a rate is unknown. The monitor computes a rate from the commits of at least one minute.",
         width=3,

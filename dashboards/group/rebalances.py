@@ -124,8 +124,8 @@ def _members() -> AnyPanel:
 def _in_progress() -> AnyPanel:
     spec = PanelSpec(
         "Duration of the current rebalance",
-        "Shortest possible duration of the current rebalance. If a rebalance takes minutes, a member delays the "
-        "rebalance, often because the member still processes records.",
+        "Time since the monitor first saw the current rebalance. The rebalance may have started earlier. If a "
+        "rebalance takes minutes, a member delays the rebalance, often because the member still processes records.",
         GROUP_REBALANCE_START_TIMESTAMP_SECONDS.unknown,
         "no known rebalance in progress",
         width=8,

@@ -14,7 +14,10 @@ PORT = 9094
 
 
 def lines(notification: dict[str, Any]) -> Iterator[str]:
-    """Return one log line for each alert. Clients choose the names of groups, so JSON escapes labels and summary."""
+    """Return one log line for each alert.
+
+    Clients choose the names of groups. So the labels and the summary are escaped as JSON.
+    """
     for alert in notification["alerts"]:
         labels = json.dumps(alert["labels"], sort_keys=True)
         summary = json.dumps(alert["annotations"].get("summary", ""))

@@ -18,8 +18,8 @@ assignor_option = click.option(
     "references",
     multiple=True,
     metavar="MODULE:ATTRIBUTE",
-    help="Your own strategy. You can repeat this option. Strategies from entry points of installed packages are always"
-    " included.",
+    help="Your own strategy. You can repeat this option. The command also uses all strategies that installed"
+    " packages define as entry points.",
 )
 
 
@@ -36,8 +36,8 @@ def assign(file: BinaryIO, references: tuple[str, ...]) -> None:
      "members": [{"member_id": "c0", "topics": ["t0"]}]}
 
     Each member can also have "instance_id", "rack", "owned" ([[topic, partition], ...]) and "generation". A scenario
-    can also have "racks": {topic: [[rack, ...], ...]}. The outer list contains one list per partition. The inner list
-    contains the rack of each replica, or null.
+    can also have "racks": {topic: [[rack, ...], ...]}. The outer list contains one list for each partition. An inner
+    list contains the rack of each replica, or null for a replica whose broker has no rack.
 
     Each output line is {"id", "assignment": {member_id: [[topic, partition], ...]}}. For cooperative-sticky, the line
     also has "rebalance_needed" and "assignment_after_second_round", because this strategy can need two rebalances. If a

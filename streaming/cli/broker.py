@@ -21,7 +21,8 @@ from streaming.jars import BROKER_SETS, KAFKA_VERSION
 @click.option(
     "--folder",
     type=click.Path(path_type=Path),
-    help="Folder for the topics and the log of the broker [default: a temporary folder that is deleted at the end].",
+    help="Folder for the topics and the log of the broker [default: a temporary folder, which the command deletes when"
+    " the broker stops].",
 )
 @click.option(
     "--property",
@@ -35,7 +36,7 @@ from streaming.jars import BROKER_SETS, KAFKA_VERSION
     type=click.Choice(tuple(BROKER_SETS)),
     default=KAFKA_VERSION,
     show_default=True,
-    help="Kafka version. The first use of a version downloads its jars.",
+    help="Kafka version. If the jars of this version are missing, the command downloads them.",
 )
 def broker(port: int | None, folder: Path | None, properties: tuple[str, ...], kafka_version: str) -> None:
     """Run a real single-node Kafka broker on 127.0.0.1 until Ctrl-C.

@@ -42,8 +42,8 @@ def compare(file: BinaryIO, wanted_id: str | None, references: tuple[str, ...]) 
     imbalance      difference in partitions between the busiest and the least busy member
     score          sum of the differences in partitions between all pairs of members; 0 is best
     topic spread   largest difference in partitions of one topic between two subscribers
-    moves          number of partitions that change their present owner
-    kept           number of partitions that keep their present owner
+    moves          number of partitions that change their current owner
+    kept           number of partitions that keep their current owner
     idle           number of members without a partition
     rounds         number of rebalances until the group has the assignment
     """  # noqa: D301 - click keeps the lines after a real backspace character
@@ -107,5 +107,5 @@ def _read_scenario(text: bytes, wanted_id: str | None) -> object:
         scenarios = [fields for fields in scenarios if scenario_id(fields) == wanted_id]
     if len(scenarios) != 1:
         hint = f" with id {wanted_id!r}" if wanted_id else ": choose one with --id"
-        raise ScenarioError(f"{len(scenarios)} scenarios{hint}")
+        raise ScenarioError(f"the input contains {len(scenarios)} scenarios{hint}")
     return scenarios[0]

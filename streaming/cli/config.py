@@ -28,7 +28,7 @@ def config() -> None:
 @config_option
 @click.option("--group", metavar="ID", help="Print only the limits of this group, and the source of each limit.")
 def check(file: Path | None, group: str | None) -> None:
-    """Print the effective settings without secrets, or all errors in the settings."""
+    """Print the effective settings, with secrets hidden. If the settings have errors, print all errors instead."""
     try:
         settings = load_settings(file)
     except RemedyError as error:

@@ -32,14 +32,14 @@ _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
     "--duration-s",
     type=click.FloatRange(min=0, min_open=True),
     default=math.inf,
-    help="Stop after this number of seconds, including the start of the demo [default: run until Ctrl-C].",
+    help="Stop this number of seconds after the start of the command [default: run until Ctrl-C].",
 )
 @click.option(
     "--folder",
     type=click.Path(path_type=Path),
     default=".demo",
     show_default=True,
-    help="Folder for tables and logs. The next demo deletes the files of this demo.",
+    help="Folder for tables and logs. At its start, the demo deletes the files of the previous demo in this folder.",
 )
 @click.option(
     "--metrics-port", type=click.IntRange(1, 65_535), default=9560, show_default=True, help="Port of /metrics."

@@ -45,7 +45,7 @@ _WIDTH = max(map(len, ("ok", "note", "failed", "not checked")))
     help="Additional label of the test alerts, for example team=payments. You can repeat this option. You cannot set"
     " the labels alertname, severity, cluster and group.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line for each check.")
+@click.option("--json", "as_json", is_flag=True, help="For each check, print one line with a JSON object.")
 def doctor(  # noqa: PLR0913 - click hands over every option by name
     *,
     file: Path | None,

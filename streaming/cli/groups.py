@@ -82,19 +82,19 @@ _REASONS = {
     "-v",
     "--verbose",
     is_flag=True,
-    help="Show each value of a group on its own line. Also show the members and their partitions.",
+    help="Show each value of a group on a separate line. Also show the members and their partitions.",
 )
 @click.option(
     "--tables",
     metavar="PATH",
-    help="Folder of the tables that contain the conditions [default: paths.tables in the settings; no tables if"
-    " --bootstrap-server is set].",
+    help="Folder of the tables that contain the conditions of the groups [default: paths.tables in the settings, or no"
+    " tables if --bootstrap-server is set].",
 )
 @click.option(
     "--monitor",
     metavar="URL",
-    help="Address of a running monitor, for example http://localhost:9560. With this address, the output also shows"
-    " values that only the monitor knows, such as the lag [default: links.page_url in the settings; no address if"
+    help="Address of a running monitor, for example http://localhost:9560. From the monitor, the command gets values"
+    " that the brokers do not report, such as the lag [default: links.page_url in the settings, or no address if"
     " --bootstrap-server is set].",
 )
 def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
@@ -113,7 +113,7 @@ def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     The command requests the groups from the brokers and reads no topic. So you need only the DESCRIBE permission. "?"
     means that a value is unknown.
 
-    The column "fairness" compares the present assignment with the fairest valid assignment. The brokers do not report
+    The column "fairness" compares the current assignment with the fairest valid assignment. The brokers do not report
     partition counts with the groups. So the command assumes that the highest assigned partition of a topic is its last
     partition.
 
@@ -121,9 +121,9 @@ def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     storm. The start times of the conditions are in UTC. For details, run `rebalance-monitor history GROUP`.
 
     If the address of a running monitor is known, the output also shows the lag of each group and the cause of the lag.
-    With --verbose, the output also shows the last commit in UTC, the leader, the timeouts and the rates. Rates are in
-    records per second, as means of five minutes. With --json, the field `monitor` contains all fields that the API of
-    the monitor returns for the group.
+    With --verbose, the output also shows the time of the last commit in UTC, the leader, the timeouts and the rates.
+    Rates are in records per second. Each rate is a mean over five minutes. With --json, the field `monitor` contains
+    all fields that the API of the monitor returns for the group.
     """
     try:
         settings = _settings(cluster, file, is_other_cluster=bootstrap_server is not None)

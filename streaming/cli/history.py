@@ -34,15 +34,15 @@ _Position = tuple[str, int, int]
     "--json",
     "as_json",
     is_flag=True,
-    help="Print one JSON object per line for each rebalance, with all columns of the table `rebalances`. With --at or"
-    " --between, print the JSON document of the API.",
+    help="For each rebalance, print one line with a JSON object. The object contains all columns of the table"
+    " `rebalances`. With --at or --between, print the JSON document of the API.",
 )
-@click.option("--at", metavar="TIME", help="Show the group at a time in UTC, for example 2026-11-22T22:04.")
+@click.option("--at", metavar="TIME", help="Show the group at this time in UTC, for example 2026-11-22T22:04.")
 @click.option(
     "--between",
     nargs=2,
     metavar="A B",
-    help="Compare two generations of the group. A and B are numbers of generations, or times in UTC.",
+    help="Compare two generations of the group. A and B are generations, for example 41 and 42, or times in UTC.",
 )
 @click.option("--tables", metavar="PATH", help="Folder of the tables [default: paths.tables in the settings].")
 @click.option("--cluster", metavar="NAME", help="Show only this cluster [default: all clusters in the tables].")

@@ -36,7 +36,7 @@ from streaming.jars import BROKER_SETS, FIRST_RUN, JAR_SETS, JarsError, JarSetNa
     "source",
     type=click.Path(path_type=Path, readable=False),  # our own error has the remedy
     metavar="FOLDER",
-    help="Copy the jars from this folder instead of downloading them. The option --to creates such a folder.",
+    help="Copy the jars from this folder instead of downloading them. The option --to creates this folder.",
 )
 def jars(*, every_kafka: bool, target: Path | None, source: Path | None) -> None:
     """Download and verify the jars of Spark, Delta and Kafka, and create class archives.
@@ -57,7 +57,8 @@ def jars(*, every_kafka: bool, target: Path | None, source: Path | None) -> None
     try:
         if source is not None and not os.path.isdir(source):  # noqa: PTH112 - Path.is_dir raises PermissionError
             raise JarsError(
-                f"{source} is not a readable folder: copy the folder that `jars --to FOLDER` created to this machine"
+                f"{source} is not a readable folder: run `jars --to FOLDER` on a machine with internet access, and copy"
+                " FOLDER to this machine"
             )
         fetch_jars(console, set_names, source=source)
         if target is not None:

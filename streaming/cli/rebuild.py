@@ -1,4 +1,4 @@
-"""`rebalance-monitor rebuild` creates a new checkpoint from __consumer_offsets and the tables."""
+"""`rebalance-monitor rebuild` creates a new checkpoint from the tables."""
 
 from __future__ import annotations
 
@@ -20,23 +20,24 @@ from streaming.errors import RemedyError
     "--repair-tables",
     "is_repairing",
     is_flag=True,
-    help="Repair damaged tables first. The repair can move damaged files to a separate folder.",
+    help="Repair damaged tables first. The repair moves damaged files to a separate folder, but deletes no file.",
 )
 @config_option
 def rebuild(cluster: str | None, is_repairing: bool, file: Path | None) -> None:
-    """Create a new checkpoint from __consumer_offsets and the tables. The counters of the monitor keep their values.
+    """Create a new checkpoint from the tables. The counters of rebalances keep their values.
 
     Use this command if a checkpoint is damaged or belongs to a different version of the monitor. Also use this command
     if you must change a setting that is fixed for an existing checkpoint. The command renames the old checkpoint. The
-    next run reads __consumer_offsets from its start, but does not write rows that the tables already contain. If
-    several clusters are configured, the command rebuilds only the checkpoint of one cluster.
+    next `rebalance-monitor run` reads __consumer_offsets from its start, but does not write rows that the tables
+    already contain. With source.kind = "admin-api", this run requests the state of all groups instead. If several
+    clusters are configured, the command rebuilds the checkpoint of only one cluster.
 
     If tables are damaged, the command fails and changes nothing. With --repair-tables, the command first repairs each
     damaged table and prints a description of the repair. A repair restores the last good version of a table, removes
-    damaged files, or replaces the whole table by a new table. If __consumer_offsets still contains the records of
-    removed rows, the next run of this cluster writes these rows again. All other removed rows are lost. If the repair
-    also removed rows of a different cluster, the monitor of that cluster reports the loss at its next start. Then also
-    rebuild the checkpoint of that cluster.
+    damaged files from the table, or replaces the whole table by a new table. If __consumer_offsets still contains the
+    records of removed rows, the next `run` writes these rows again. All other removed rows are lost. If the repair also
+    removed rows of a different cluster, `run` reports the loss at its next start. Then also rebuild the checkpoint of
+    that cluster.
 
     The exit code is 0 if the checkpoint was rebuilt. The exit code is 1 if the rebuild failed and a second try may
     help. The exit code is 78 if you must fix the reported error before you try again. If the command fails, the old
@@ -54,7 +55,7 @@ def rebuild(cluster: str | None, is_repairing: bool, file: Path | None) -> None:
         click.ClickException(redact(str(error))).show()
         sys.exit(error.exit_code)
     click.echo(redact(f"the old checkpoint is {old}") if old else "there was no checkpoint before")
-    click.echo("a new checkpoint is ready: `rebalance-monitor run` will read __consumer_offsets from its start")
+    click.echo("a new checkpoint is ready: start `rebalance-monitor run`")
 
 
 def _print_repair(repair: str) -> None:

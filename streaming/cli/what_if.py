@@ -69,7 +69,7 @@ class _TopicPartitionCount(click.ParamType[tuple[str, int]]):
 @click.option(
     "--members",
     default=0,
-    help="Number of members that join (for example +1) or leave (for example -2) before the assignment.",
+    help="Assume that this number of members joins (for example +1) or leaves (for example -2).",
 )
 @click.option(
     "--topic",
@@ -83,8 +83,8 @@ class _TopicPartitionCount(click.ParamType[tuple[str, int]]):
     "offers",
     multiple=True,
     metavar="LISTS",
-    help="Lists of the strategies that the members offer. The first --offers contains the present lists. Repeat the"
-    " option with the new lists of each rolling restart, as in the example.",
+    help="Lists of the strategies that the members offer. The first --offers contains the current lists. The second"
+    " --offers contains the lists after the first rolling restart, and so on. See the example.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 @click.option("--tables", metavar="PATH", help="Folder of the tables [default: paths.tables in the settings].")
@@ -105,24 +105,25 @@ def what_if(  # noqa: PLR0913, PLR0917 - click hands over every option by name
 ) -> None:
     """Compute the assignment of each strategy for GROUP.
 
-    The command reads the present assignment from the table `group_generations`. Each strategy starts from the present
+    The command reads the current assignment from the table `group_generations`. Each strategy starts from the current
     assignment. The table does not contain the partition counts of topics. So the command assumes that the highest
     assigned partition of a topic is its last partition. Columns of the output:
 
     \b
     sizes          partitions of each member; 2x3 means that two members have three partitions each
     score          fairness score from 0 to 100; 100 means that no valid assignment is fairer
-    excess         number of partitions that the busiest member has too many, compared with the fairest assignment
+    excess         partitions of the busiest member, minus partitions of the busiest member in the fairest assignment
     idle           number of members without a partition
     topic spread   largest difference in partitions of one topic between two subscribers
     moves          number of partitions that would move to a different member
     rounds         number of rebalances until the group has the assignment
 
     With --offers, the command simulates a rolling change of partition.assignment.strategy, and shows the group's
-    strategy after each step. The first --offers contains the present lists of the members. Each further --offers
-    contains the lists of the members after one more rolling restart. Separate the strategies of a list with commas. If
-    all members have the same list, write the list once. If the lists differ, write one list for each member, and
-    separate the lists with spaces. This example migrates a group to cooperative rebalances (KIP-429):
+    strategy after each step. The first --offers contains the lists that the members offer now. The second
+    --offers contains the lists that the members offer after the first rolling restart, and so on. Separate the
+    strategies of a list with commas. If all members have the same list, write the list once. If the lists differ, write
+    one list for each member, and separate the lists with spaces. This example migrates a group to cooperative
+    rebalances (KIP-429):
 
     \b
     rebalance-monitor what-if payments --offers range \\
@@ -161,7 +162,7 @@ def _print_json(group: str, answer: WhatIf, moved_keys: Mapping[str, Fraction]) 
 def compute_moved_keys(spec: GroupSpec, change: Change) -> dict[str, Fraction]:
     """Return the share of keys that move to a different partition, for each topic that gets more partitions.
 
-    The result does not contain topics without assigned partitions, because their present partition counts are unknown.
+    The result does not contain topics without assigned partitions, because their current partition counts are unknown.
 
     >>> compute_moved_keys(GroupSpec((), {"t": 12, "u": 3}), Change(partitions={"t": 24, "u": 3}))
     {'t': Fraction(1, 2)}
@@ -244,7 +245,8 @@ def _describe_today(spec: GroupSpec, owners: Owners, answer: WhatIf) -> Iterator
     best = choose_remedy(answer.outcomes) if problems and answer.change == Change() else None
     if best is not None:
         noun = "partition" if best.moved_partitions == 1 else "partitions"
-        yield f"{escape_text(best.strategy or '')} would remove this problem and move {best.moved_partitions} {noun}."
+        what = "this problem" if len(problems) == 1 else "these problems"
+        yield f"{escape_text(best.strategy or '')} would remove {what} and move {best.moved_partitions} {noun}."
 
 
 def _describe_moved_keys(spec: GroupSpec, change: Change, moved_keys: Mapping[str, Fraction]) -> Iterator[str]:

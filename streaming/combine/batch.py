@@ -46,7 +46,7 @@ class RecordsBatch:
     def add_decoded_commit(self, row: int, committed_offset: int) -> None:
         """Add a commit that the decoder read.
 
-        A decoded commit keeps the row of its record, so all commits stay in log order.
+        The commit stays in the row of its record, so all commits stay in log order.
         """
         self.is_commit[row] = True
         self._committed_offset[row] = max(committed_offset, TOMBSTONE)
@@ -57,8 +57,7 @@ class RecordsBatch:
     def mark_missing(self, row: int) -> None:
         """Mark the offset of a record as missing, because the record could not be decoded.
 
-        The rows of a partition must be marked in log order. `missing_below` changes only when `apply_missing` is
-        called.
+        The caller must mark the rows of each partition in log order. Only `apply_missing` changes `missing_below`.
         """
         self._undecodable_rows.append(row)
         self._last_undecodable[int(self.offsets_topic_partition[row])] = int(self.offsets_topic_offset[row])
@@ -69,7 +68,10 @@ class RecordsBatch:
         return max(int(self.missing_below[row]), marked)
 
     def apply_missing(self) -> None:
-        """Add all marked offsets to `missing_below`. The rows of each partition must be in log order."""
+        """Update `missing_below` with all offsets that `mark_missing` has marked.
+
+        The rows of each partition must be in log order.
+        """
         if not self._undecodable_rows:
             return
         marked = np.full(len(self.missing_below), -1, dtype=np.int64)

@@ -82,8 +82,8 @@ _EVERY_PARTITION = OwnPartitions()
 class Combiner:
     """Collects the records of one task.
 
-    The batches must contain the records of each `__consumer_offsets` partition in offset order. Records outside the own
-    partition of their group (`own_partitions`) are only counted (`foreign_records`).
+    The batches must contain the records of each `__consumer_offsets` partition in offset order. A record that is not in
+    its group's own partition (`own_partitions`) is only counted (`foreign_records`).
     """
 
     def __init__(self, own_partitions: OwnPartitions = _EVERY_PARTITION) -> None:
@@ -175,7 +175,7 @@ class Combiner:
                 span.decode_failures.add(position, key, value, refusal)
 
     def _add_group_event(self, group_id: str, event: LogEvent) -> bool:
-        """Add the event and return True, if the record is in the group's own partition."""
+        """Add the event if the record is in the group's own partition. Return True if the event was added."""
         is_own = self._own_partitions.is_own(group_id, event.position.offsets_topic_partition)
         if is_own:
             self._group_rows.append((GROUP_KIND, group_id, encode_event(event)))

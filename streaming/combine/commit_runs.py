@@ -146,10 +146,10 @@ def _run_numbers(keys: int, code: Int64Array, partition: Int64Array, boundary_of
 
 @dataclass(frozen=True, slots=True)
 class _RunRows:
-    """The rows of commits from which `Runs` are built.
+    """The numbers of the rows from which each run is built.
 
-    Each array has one row number per run, or -1 if there is no such row.
-    `run_commits` instead contains the number of commits of each run.
+    Each array contains one row number per run, or -1 if there is no such row. Exception: `run_commits` contains the
+    number of commits of each run.
     """
 
     any_row: Int64Array
@@ -165,7 +165,8 @@ def _rows_of_runs(
 ) -> _RunRows:
     """Find the rows from which each run is built.
 
-    A row is a commit or a run. For each row, `run_commits` has the number of commits after the row's last tombstone.
+    Each row is a commit or a run. For a commit, `run_commits` is 1 (for a tombstone 0). For a run, `run_commits` is the
+    number of commits after the last tombstone.
     """
     runs, everything = int(run.max(initial=-1)) + 1, np.arange(len(run))
     commits, tombstones = np.flatnonzero(has_commit), np.flatnonzero(has_tombstone)

@@ -7,7 +7,7 @@ Layouts (OffsetCommitKey v1, OffsetCommitValue v0-v4 of Kafka's coordinator):
            metadata is int16 length + bytes, in v4 an unsigned varint of length + 1; v4 ends with tagged fields
 
 The *bulk rules* check whole columns with NumPy. The bulk rules accept only the common layouts. All other records go to
-the exact decoder. Examples of other records are keys of legacy type 0, long metadata in v4, and negative offsets.
+the exact decoder, for example records with a key of legacy type 0, with long metadata in v4, or with a negative offset.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Collects the records of one `__consumer_offsets` partition that could not be decoded, within limits.
+"""Collects the undecodable records of one `__consumer_offsets` partition, up to a size limit.
 
 `group/advance.py` (rule 12) decides how such a record changes the state of a group.
 
@@ -8,8 +8,8 @@ were too large for the driver, every restart would fail at the same batch.
 1. For each key and each value, the first `PREFIX_BYTES` bytes and the full size are kept.
 2. The kept records of one partition in one batch have at most `KEPT_BYTES` bytes. `FIXED_BYTES` is the estimated size
    of a record without its key and value.
-3. Above `KEPT_BYTES`, records are only counted, in one summary for each reason. A summary also contains the positions
-   of the first and the last counted record.
+3. When `KEPT_BYTES` is reached, all later records are only counted, in one summary for each reason. A summary also
+   contains the offset of its first record and the position of its last record.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 Each rule applies to one group. `partition_gaps` updates the gaps with each batch.
 
-1. A gap opens at a *boundary* (`boundaries`) whose generation differs from the group's previous generation. If a static
-   member rejoins without a new generation, no gap opens. The position of the gap is the position of the boundary. The
-   rebalance has the same position in the table `rebalances`.
+1. A gap opens at a *boundary* (`group_boundaries`) whose generation differs from the group's previous generation. If a
+   static member rejoins without a new generation, no gap opens. The position of the gap is the position of the
+   boundary. The rebalance has the same position in the table `rebalances`.
 2. The *last commit* always means the last commit of a partition before the boundary. Deleted commits are ignored.
 3. The *first commit* always means the first commit of a partition after the boundary, in log order. If a tombstone for
    the partition comes before the first commit, the gap no longer waits for this partition.
@@ -16,37 +16,39 @@ Each rule applies to one group. `partition_gaps` updates the gaps with each batc
      `evaluation.stuck_after_seconds`. The first record that moves the clock past this limit closes the gap.
    - `nothing_before`: no partition has a last commit, so the gap closes immediately.
    Commits after the record that closed the gap are ignored, also in the same batch.
-5. The gap of a group starts at the latest last commit of its partitions. The gap of a group ends at the earliest first
-   commit of its partitions. The gap of a partition is the time from its last commit to its first commit. The worst gap
-   is the longest gap of a single partition. If several partitions have the longest gap, the partition with the lowest
-   key is reported. A partition is `silent` if it has no first commit when the gap closes. Silent partitions have no
-   gap, and are counted separately.
-6. The *usual interval* is the mean time between two commits of a partition in the previous generation. For each
-   partition, the number of intervals is the number of its commits minus 1. The time of a partition is the time from its
-   first to its last commit in the previous generation. The usual interval is the sum of the partitions' times, divided
-   by the total number of intervals.
+5. The gap of a group starts at the newest of its partitions' last commits, and ends at the oldest of its partitions'
+   first commits. The gap of a partition is the time from its last commit to its first commit. The worst gap is the
+   longest gap of a single partition. If several partitions have the longest gap, the partition with the lowest key is
+   reported. A partition is `silent` if it has no first commit when the gap closes. Silent partitions have no gap, and
+   are counted separately.
+6. The *usual interval* is the mean time between two commits of a partition in the previous generation. It is computed
+   from two sums over all partitions. The first sum is the time from a partition's first commit to its last commit in
+   the previous generation. The second sum is the number of these commits minus 1. The usual interval is the first sum
+   divided by the second sum.
 7. An offset is missing if its record could not be decoded, or if Spark returned no record for it. Spark does not return
-   compacted records, aborted records and transaction markers. The record at a missing offset was possibly a commit. So
-   a missing offset makes these values unknown (`offsets_missing`):
+   compacted records, aborted records and transaction markers. The record at a missing offset may be a commit. So a
+   missing offset makes these values unknown (`offsets_missing`):
    - The gap is unknown if the missing offset is between the last commit and the first commit.
    - The number of silent partitions is unknown if an offset after a silent partition's last commit is missing.
    - The usual interval is unknown if the missing offset is in the previous generation.
    - The gap is unknown if the group has no last commit and the missing offset is before the boundary.
-   The gap can also be unknown if no offset is missing. `no_commit_before`: the group has no last commit.
-   `no_commit_after`: no partition has a first commit when the gap closes.
-8. If the first commit has an earlier timestamp than the last commit, the gap is unknown (`clock_went_back`). Two
-   brokers with different clocks are the cause of an earlier timestamp.
+   If no offset is missing, the gap can be unknown for two other reasons. `no_commit_before`: the group has no last
+   commit. `no_commit_after`: no partition has a first commit when the gap closes.
+8. If the first commit has an earlier timestamp than the last commit, the gap is unknown (`clock_went_back`). The cause
+   is that the clocks of two brokers differ.
 9. The first commit of a partition (rule 3) can have a lower committed offset than its last commit (rule 2). The
-   *recommitted records* are the records between the first commit's offset and the last commit's offset. For example,
-   between the offsets 100 (last commit) and 60 (first commit), there are 40 recommitted records. If the offset of the
-   first commit is not lower, the partition has 0 recommitted records. The recommitted records of a group are the sum
-   over all partitions with both commits. The sum is a minimum: members possibly processed more records twice before
-   they committed. Silent partitions do not count. The number of recommitted records is unknown in these cases:
-   - No partition has both commits.
-   - A missing offset is between the two commits, or after the last commit of a silent partition (rule 7).
-   - The first commit has a lower offset, and a membership change comes between the boundary and the first commit. An
-     operator can reset offsets only while a group has no members. For example, an operator resets the offset from 100
-     to 0 while the group has no members. A reset after the end of the gap does not count.
+   *recommitted records* are the records between these two committed offsets. For example, if the last commit has the
+   committed offset 100 and the first commit has 60, there are 40 recommitted records. If the committed offset of the
+   first commit is the same or higher, the partition has 0 recommitted records. The recommitted records of a group are
+   the sum over all partitions that have a last and a first commit. The sum is a minimum: members may have processed
+   more records twice before they committed. Silent partitions are not part of the sum. The number of recommitted
+   records is unknown in these cases:
+   - No partition has a last and a first commit.
+   - An offset is missing between the last and the first commit of a partition, or after the last commit of a silent
+     partition (rule 7).
+   - The first commit has a lower committed offset, and a membership change comes between the boundary and the first
+     commit. Then the first commit may come from an operator, who can reset offsets only while a group has no members,
+     for example from 100 to 0. A reset after the end of the gap has no effect on the number.
 """
 
 from __future__ import annotations
@@ -83,10 +85,10 @@ class LastCommit(NamedTuple):
 
 
 class PartitionCommits(NamedTuple):
-    """The commits of one partition of a group: its last commit, and its commits in the present generation.
+    """The commits of one partition of a group: its last commit, and its commits in the current generation.
 
-    `run_first_ms` is the time of the first commit in the present generation. `run_commits` is the number of commits in
-    the present generation.
+    `run_first_ms` is the time of the first commit in the current generation. `run_commits` is the number of commits in
+    the current generation.
     """
 
     last_offset: int
@@ -99,7 +101,7 @@ class PartitionCommits(NamedTuple):
 class FirstCommit(NamedTuple):
     """The first commit and the first tombstone of one partition after a boundary.
 
-    Without a commit, the `first_*` values are -1.
+    If there is no commit, the `first_*` values are -1.
 
     Attributes:
         first_missing: `missing_below` of the first commit: the highest missing offset below this commit, or -1.
@@ -128,7 +130,7 @@ class OpenGap(msgspec.Struct, frozen=True):
         is_worst_known: False if the gap of at least one partition is unknown.
         resolved_up_to: the offset of the last record that removed a partition from `pending`.
         changed_offset: the offset of the first membership change after the boundary, or -1.
-        recommitted_records: the sum so far (rule 9). None if no partition has a last commit and a first commit yet.
+        recommitted_records: the sum so far (rule 9). None until a partition has both a last commit and a first commit.
         is_recommitted_known: False if the recommitted records of at least one partition are unknown.
 
     """
@@ -195,9 +197,9 @@ def open_gap(  # noqa: PLR0913, PLR0917 - all values known at a boundary
 ) -> OpenGap:
     """Open a gap at a boundary.
 
-    `partitions` maps each key of the group to its commits, without deleted keys. `since_offset` is the offset of the
-    group's previous boundary, or None if unknown. `changed_offset` is the offset of the first membership change after
-    the boundary, or -1.
+    `partitions` maps each key of the group to its commits. Deleted keys are not in this mapping. `since_offset` is the
+    offset of the group's previous boundary, or None if unknown. `changed_offset` is the offset of the first membership
+    change after the boundary, or -1.
     """
     pending = {key: LastCommit(*commits[:3]) for key, commits in partitions.items()}
     is_generation_complete = since_offset is not None and missing_below <= since_offset

@@ -4,20 +4,20 @@ The commits of a group are counted from one boundary to the next.
 
 A boundary is one of these records:
 
-- the GroupMetadata record of a classic group with members,
+- the GroupMetadata record of a classic group that has members,
 - the record with the target assignment epoch of a KIP-848 or streams group,
 - the tombstone of a group.
 
-A GroupMetadata record or a target assignment epoch can change which partitions a member has. Share groups commit no
-offsets, so share groups have no boundaries. The module `boundaries` does not know the previous generation of a group.
-So the caller checks whether a boundary has a new generation.
+The first two kinds of records can change the partitions of members. Share groups commit no offsets, so share groups
+have no boundaries. This module does not know the previous generation of a group. So the caller checks whether a
+boundary has a new generation.
 
-A *membership change* is a record after which the group may have no members. While a group has no members, an operator
-can commit offsets. A membership change is one of these records:
+In this module, a *membership change* is a record after which the group may have no members. While a group has no
+members, an operator can commit offsets. A membership change is one of these records:
 
-- the GroupMetadata record of a classic group without members,
+- the GroupMetadata record of a classic group that has no members,
 - the record with the group epoch of a KIP-848 or streams group. The coordinator writes the record with the target
-  assignment epoch when a member sends its next heartbeat. Until that record, the group possibly has no members.
+  assignment epoch when a member sends its next heartbeat. Until that record, the group may have no members.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Boundary(msgspec.Struct, frozen=True):
 
 
 class MembershipChange(msgspec.Struct, frozen=True):
-    """A record after which a group possibly has no members. `group` is a result of `group_bytes`."""
+    """A record after which a group may have no members. `group` is a result of `group_bytes`."""
 
     group: bytes
     offsets_topic_offset: int
@@ -159,9 +159,9 @@ class Clock:
 
     @classmethod
     def of(cls, start_seconds: int, encoded: bytes) -> Clock:
-        """Return a clock that has the value `start_seconds` before the batch.
+        """Return the clock of a batch.
 
-        `encoded` is a result of `encode_steps`.
+        `start_seconds` is the value of the clock before the batch. `encoded` is a result of `encode_steps`.
         """
         steps = np.frombuffer(encoded, dtype="<i8").reshape(-1, 3)
         return cls(start_seconds, steps[steps[:, 0] > start_seconds])

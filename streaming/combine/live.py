@@ -1,7 +1,7 @@
 """Updates the live commits of a `__consumer_offsets` partition.
 
 A live commit is the last commit of a key. The row of a live commit also contains the number of commits of its key in
-the group's present generation.
+the group's current generation.
 """
 
 from __future__ import annotations

@@ -4,12 +4,13 @@
    group's *own* partition is the partition from this formula. A record of the group in a different partition does not
    come from the coordinator.
 2. Kafka advises against a change of the partition count. A running broker uses the partition count that it read at its
-   start. So after a change, some brokers use the old count, and others use the new count. A group has an own partition
-   for each partition count that the monitor has seen.
-3. A broker that starts after the change computes the group's partition with the present count. The broker loads the
+   start. So after a change, some brokers use the old count, and others use the new count. For each partition count that
+   the monitor has seen, a group has one own partition.
+3. A broker that starts after the change computes the group's partition with the current count. The broker loads the
    group from this partition: the *home* of the group. At first, the home has no records of the group. So the group
-   starts again without members and offsets. When members time out or offsets expire, brokers still write to the group's
-   earlier partition. But members use only the group in the home. So the home has priority over every other partition.
+   starts again with no members and no offsets. Brokers still write to the group's earlier partition if members time out
+   or offsets expire there. But members use only the group in the home. So the home has priority over every other
+   partition.
 4. If no partition count is known, every partition is accepted.
 """
 
@@ -39,7 +40,7 @@ _POWERS = np.cumprod(np.array([1, *[31] * (1 << 15)], dtype=np.uint32), dtype=np
 
 @dataclass(frozen=True, slots=True)
 class OwnPartitions:
-    """The partition counts of `__consumer_offsets`: all earlier counts, then the present count.
+    """The partition counts of `__consumer_offsets`: all earlier counts, then the current count.
 
     >>> grown = OwnPartitions((50, 60))
     >>> grown.home("my-group"), grown.is_own("my-group", 12), grown.is_own("my-group", 42), grown.is_own("my-group", 13)
@@ -53,7 +54,7 @@ class OwnPartitions:
         return coordinator_partition(group_id, self.counts[-1]) if self.counts else None
 
     def is_own(self, group_id: str, offsets_topic_partition: int) -> bool:
-        """Return True if the partition is an own partition of the group, or if no partition count is known."""
+        """Return True if the partition is one of the group's own partitions, or if no partition count is known."""
         if not self.counts:
             return True
         return any(coordinator_partition(group_id, count) == offsets_topic_partition for count in self.counts)

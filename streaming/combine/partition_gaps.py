@@ -1,7 +1,7 @@
 """Updates the commit gaps of the groups in one `__consumer_offsets` partition. The rules are in the module `gaps`.
 
-The commits of most groups are processed as whole columns. A group is processed separately if it has a boundary or an
-awaited commit in the batch.
+The commits of most groups are processed as whole columns. A group is processed separately if the batch contains a
+boundary of the group, or a commit for which an open gap waits.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ from streaming.events import Position
 
 
 class GroupGaps(msgspec.Struct, frozen=True):
-    """The state of a group: its last boundary with a new generation (at `since_offset`), and the totals of its gaps."""
+    """The state of a group: its last boundary with a new generation, and the totals of its gaps.
+
+    `since_offset` is the offset of this boundary.
+    """
 
     group_id: str
     generation_id: int
@@ -77,7 +80,7 @@ class GapInputs:
 
 @dataclass(frozen=True, slots=True)
 class MergedGaps:
-    """The gaps after a batch.
+    """The gaps of a partition after a batch, and what the batch changed.
 
     Attributes:
         closed: the gaps that closed in the batch.
@@ -166,7 +169,7 @@ class _GapMerger:
     def apply_boundaries(self, known: pa.Table, early: pa.Table) -> Mapping[bytes, PartitionCommits]:
         """Apply the boundaries of each group, and the commits between them.
 
-        Return a map of each key to its commits after the last boundary.
+        For each key, return the commits after the last boundary.
         """
         boundaries: dict[bytes, list[Boundary]] = {}
         for boundary in self.inputs.boundaries:
@@ -241,7 +244,7 @@ class _GapMerger:
             self._close(group, ALL_COMMITTED, -1)
 
     def _with_earlier_missing(self, first_commit: FirstCommit) -> FirstCommit:
-        """If an offset before the batch is missing, set `first_missing` to at least this offset."""
+        """Set `first_missing` to the highest missing offset before the batch, if this offset is higher."""
         return first_commit._replace(first_missing=max(first_commit.first_missing, self.inputs.missing_before))
 
     def close_timed_out(self) -> None:

@@ -1,8 +1,8 @@
 """Defines the state of one `__consumer_offsets` partition, and updates the state with each batch.
 
 The state contains reduced commits, counts and commit gaps, but no members. The stored state (`PartitionSnapshot`) is
-the durable copy of the last commits. After a restart with idle clients, the monitor reads the last commits from the
-stored state.
+the durable copy of the last commits. If clients do not commit after a restart of the monitor, the monitor still has
+their last commits in the stored state.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class DecodeFailure(msgspec.Struct, frozen=True):
 
 
 class FailureSummary(msgspec.Struct, frozen=True):
-    """A summary of the undecodable records with one reason above the size limit (`decode_failures`, rule 3)."""
+    """A summary of undecodable records above the size limit, for one reason (`decode_failures`, rule 3)."""
 
     reason: str
     records: int
@@ -64,9 +64,9 @@ class PartitionBatch(msgspec.Struct, frozen=True, tag="batch"):
         last_missing_offset: the highest missing offset between `first_offset` and `last_offset`, or -1. An offset is
             missing if Spark returned no record for it, or if its record could not be decoded.
         commits: an Arrow IPC stream (COMMIT_SCHEMA).
-        boundaries, membership_changes, runs, clock: used only by the state function. `without_gaps` removes the values
-            of the state function before the event is sent to the driver. `runs` is an Arrow IPC stream (RUN_SCHEMA).
-            `clock` is a result of `encode_steps`.
+        boundaries, membership_changes, runs, clock: used only by the state function. `without_gaps` removes these four
+            values before the event is sent to the driver. `runs` is an Arrow IPC stream (RUN_SCHEMA). `clock` is a
+            result of `encode_steps`.
         foreign_records: number of records that are not in their group's own partition (`own_partitions`).
 
     """
@@ -241,7 +241,7 @@ def commits_bytes(commits: pa.Table) -> bytes:
 def table_of(encoded: bytes, schema: pa.Schema) -> pa.Table:
     """Decode a table that `commits_bytes` encoded. For empty bytes, return a table with `schema` and no rows.
 
-    The commits of a batch have COMMIT_SCHEMA. The live commits of a partition's state have LIVE_SCHEMA, which contains
-    the same columns and more.
+    The commits of a batch have COMMIT_SCHEMA. The live commits of a partition's state have LIVE_SCHEMA, which has two
+    more columns.
     """
     return pa.ipc.open_stream(encoded).read_all() if encoded else schema.empty_table()

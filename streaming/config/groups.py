@@ -1,8 +1,8 @@
 """Settings for groups: the entries `[[groups]]`, and the limits that they set for each group.
 
-1. An entry is for each group whose complete id matches the regular expression `match` (RE2).
-2. If several entries for a group contain the same setting, the last entry wins. A setting that no entry contains has
-   its default value.
+1. An entry applies to each group whose complete id matches the regular expression `match` (RE2).
+2. If several entries for a group contain the same setting, the last of these entries has precedence. A setting that no
+   entry contains has its default value.
 3. `critical_lag_seconds` is never below `max_lag_seconds`. If an entry raises only `max_lag_seconds`, for example to
    7200, then `critical_lag_seconds` is 7200, too.
 """
@@ -51,13 +51,14 @@ class GroupEntry(Section):
     )
     critical_lag_seconds: Seconds | None = Field(
         None,
-        description="A critical alert fires if the lag in seconds is above this number. A number below max_lag_seconds"
-        " has no effect. Default:"
+        description="A critical alert fires if the lag in seconds is above this number. If this number is below"
+        " max_lag_seconds, the monitor uses max_lag_seconds instead. Default:"
         f" {DEFAULT_LIMITS.critical_lag_seconds}.",
     )
     max_commit_gap_seconds: Seconds | None = Field(
         None,
-        description="Longest acceptable time without commits around a rebalance, in seconds."
+        description="Longest acceptable time from the last commit before a rebalance to the first commit after the"
+        " rebalance, in seconds."
         f" Default: {DEFAULT_LIMITS.max_commit_gap_seconds}.",
     )
     severity: Severity | None = Field(
@@ -67,7 +68,7 @@ class GroupEntry(Section):
     )
     ignore_alerts: bool | None = Field(
         None,
-        description="If true, no alert fires for these groups. Pages, tables and /metrics still show the groups."
+        description="If true, no alert fires for these groups. Pages, tables and /metrics still show these groups."
         " Default: false.",
     )
 
@@ -106,7 +107,7 @@ class LimitsByGroup:
         return cached
 
     def sources(self, group_id: str) -> list[LimitSource]:
-        """Return each limit of a group and the index of its entry (rules 1 and 2)."""
+        """Return each limit of a group, and the index of the entry that sets the limit (rules 1 and 2)."""
         (matching,) = self._matching_entries([group_id])
         return self._sources(matching)
 

@@ -14,7 +14,7 @@ from streaming.config.section import Section
 def _check_url(url: str) -> str:
     if url and not re.fullmatch(r"https?://[^\s/@?#;\"{}]+(/[^\s@?#;\"{}]*)?", url):
         raise ValueError(
-            "an address is http(s)://HOST or http(s)://HOST/PATH, and contains no user, query, fragment, semicolon or"
+            "an address must be http(s)://HOST or http(s)://HOST/PATH, without user, query, fragment, semicolon or"
             " space"
         )
     return url.rstrip("/")
@@ -36,8 +36,8 @@ class LinkSettings(Section):
     )
     runbook_url: Url = Field(
         "",
-        description="Address of the runbook, which is a web page with the content of dashboards/RUNBOOK.md. If this"
-        " setting is empty, alerts link to the dashboard in Grafana that contains the runbook.",
+        description="Address of a web page with the content of dashboards/RUNBOOK.md. If this setting is empty, alerts"
+        " link to the runbook dashboard in Grafana.",
     )
     prometheus_url: Url = Field(
         "",

@@ -98,7 +98,7 @@ class Settings(BaseSettings):
         return of_clusters[name]
 
     def exposed_files(self) -> list[Path]:
-        """Return the accepted files with secrets that other users can read (`private_files`, rule 3)."""
+        """Return each file that contains a secret and is accepted only because of rule 3 of `private_files`."""
         of_port = (self.metrics.tls_key_file, self.metrics.basic_auth_users_file)
         of_brokers = chain.from_iterable(one.kafka.security.secret_files() for one in self.of_clusters())
         files = {*of_brokers, *map(Path, filter(None, of_port))}
@@ -133,7 +133,7 @@ class Settings(BaseSettings):
         for one, other in combinations(folders, 2):
             if not are_disjoint(one, other):
                 both = " and ".join(map(without_credentials, (one, other)))
-                raise ValueError(f"clusters: {both} must be different folders, and one must not contain the other")
+                raise ValueError(f"clusters: {both} must be different folders, and neither may contain the other")
         return self
 
 
@@ -176,7 +176,7 @@ def forget_secrets() -> None:
 
 
 def create_redactor(settings: Settings) -> Redactor:
-    """Return a redactor for the secrets in the settings and in their files."""
+    """Return a redactor for the secrets in the settings, and for the secrets in the files that the settings name."""
     secrets = set(secrets_in(settings))
     for security in {id(one.kafka.security): one.kafka.security for one in settings.of_clusters()}.values():
         file_secrets = read_secrets(security)

@@ -28,7 +28,7 @@ def refusal_reason(file: Path) -> str | None:
     mode = file.stat().st_mode
     if not mode & _OPEN_TO_OTHERS or is_tolerated(file):
         return None
-    return f"{file} is open to others (mode {stat.S_IMODE(mode):04o}): chmod 600 {file}"
+    return f"{file} is accessible to other users (mode {stat.S_IMODE(mode):04o}): chmod 600 {file}"
 
 
 def is_tolerated(file: Path) -> bool:

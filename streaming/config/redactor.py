@@ -4,7 +4,7 @@
    percent-encoded, or escaped for HTML. If a secret is percent-encoded in the settings, the decoded secret is removed,
    too.
 2. A secret with fewer than `_SHORT_SECRET` characters is removed only as a whole word. A secret of one character is not
-   removed, because almost every text contains this character. Spaces do not count.
+   removed, because almost every text contains this character. Spaces around the character do not count.
 """
 
 from __future__ import annotations

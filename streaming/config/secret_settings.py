@@ -3,8 +3,8 @@
 1. In `spark.conf`, the user chooses the names of the properties. A value is shown only if the name of the property is
    in a list of harmless names. A list of dangerous names would never be complete, because some names have a variable
    part. Examples are `fs.azure.account.key.ACCOUNT` and `fs.azure.sas.CONTAINER`.
-2. In a URI, the part between `://` and the last `@` is hidden. The hidden part continues after an earlier `@`, because
-   a secret can contain `/`, `:` and `@`. The part of a URI after the first `?`, `#` or `;` is also hidden. In
+2. In a URI, the part between `://` and the last `@` is hidden. An earlier `@` does not end the hidden part, because a
+   secret can contain `/`, `:` and `@`. The part of a URI after the first `?`, `#` or `;` is also hidden. In
    `spark.conf`, a text without `://` can also be an address. In a text without `://`, the part before the last `@` is
    hidden if it contains a colon. A text that starts with `/` is a local path, which contains no secret.
 3. Log lines and errors contain no value that rules 1 and 2 hide. Log lines and errors also contain no secret from
@@ -150,7 +150,7 @@ def _secrets_in_map_value(name: str, value: SecretStr) -> Iterator[str]:
     """Return the secrets in a value of `spark.conf`.
 
     A setting can contain `-Dname=value` or `name="value";`. The inner `value` is also a secret, because a log line can
-    contain only the inner value.
+    contain the inner value without the rest of the setting.
     """
     text = value.get_secret_value()
     yield from _credentials_in(text)

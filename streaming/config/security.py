@@ -107,8 +107,8 @@ class SecuritySettings(Section):
     )
     key_file: KeyFile | None = Field(
         None,
-        description="PEM file with the private key of the certificate in certificate_file. The format of the key"
-        " is PKCS#8. Other users must not be able to read this file (chmod 600).",
+        description="PEM file with the private key of the certificate in certificate_file. The key must be in PKCS#8"
+        " format. Other users must not be able to read this file (chmod 600).",
     )
     key_password: SecretStr | None = Field(
         None, description="Password of the private key in key_file, if the key is encrypted."
@@ -206,7 +206,11 @@ class SecuritySettings(Section):
             if has_password:
                 yield "key_password is set without key_file"
         elif ("BEGIN ENCRYPTED" in self.key_file.read_text()) != has_password:
-            yield "key_password is set, but the key has no password" if has_password else "the key needs a key_password"
+            yield (
+                "key_password is set, but the key in key_file is not encrypted"
+                if has_password
+                else "the key in key_file is encrypted, but neither key_password nor key_password_file is set"
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,8 @@ def _make_absolute(path: str) -> str:
         return path
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", path):
         raise ValueError(
-            "a path with a scheme starts with SCHEME://, and a local path has no colon in its first folder"
+            "a path with a scheme must start with SCHEME://, and the first folder of a local path must not contain a"
+            " colon"
         )
     return str(Path(path).expanduser().absolute())
 
@@ -52,7 +53,7 @@ def _check_section_name(name: str) -> str:
 def _check_no_credentials(master: str) -> str:
     if "@" in master or without_credentials(master) != master:
         raise ValueError(
-            "the URL must not contain a user, a password or a query, because other users can see it on the"
+            "the URL must not contain a user name, a password or a query, because other users can see the URL on the"
             " command line of Spark"
         )
     return master
@@ -63,9 +64,9 @@ def _check_launch_values(conf: dict[str, SecretStr]) -> dict[str, SecretStr]:
         text = value.get_secret_value()
         if is_for_launch(name) and without_credentials(text) != text:
             raise ValueError(
-                f"{name} must not contain a user, a password or a query, because other users can see it on the command"
-                " line of Spark: copy the files to this machine, or set spark.jars.ivySettings to a file with the"
-                " address of the repository"
+                f"{name} must not contain a user name, a password or a query, because other users can see the value on"
+                " the command line of Spark: copy the files to this machine, or set spark.jars.ivySettings to a file"
+                " with the address of the repository"
             )
     return conf
 
@@ -94,7 +95,7 @@ class KafkaSettings(Section):
     )
     cluster: str = Field("default", min_length=1, description="Name of the cluster in tables and labels.")
     connect_timeout_seconds: Seconds = Field(
-        30, description="Seconds after which the first connection to the brokers fails."
+        30, description="Timeout of the first connection to the brokers, in seconds."
     )
     security: SecuritySettings = SecuritySettings()
 
@@ -115,7 +116,7 @@ class ClusterSettings(Section):
     )
     connect_timeout_seconds: Seconds | None = Field(
         None,
-        description="Seconds after which the first connection to this cluster's brokers fails. Default: the value in"
+        description="Timeout of the first connection to this cluster's brokers, in seconds. Default: the value in"
         " [kafka].",
     )
     source_kind: SourceKind | None = Field(
@@ -138,14 +139,14 @@ class SourceSettings(Section):
 
     kind: SourceKind = Field(
         OFFSETS_TOPIC_SOURCE,
-        description="Source of groups and commits. With offsets-topic, the monitor reads the topic"
-        " __consumer_offsets. With admin-api, the monitor polls the group coordinators every"
+        description="Source from which the monitor reads groups and commits. With offsets-topic, the monitor reads the"
+        " topic __consumer_offsets. With admin-api, the monitor polls the group coordinators every"
         " sampling.interval_seconds, and can miss rebalances. Use admin-api only if the monitor has no right to read"
         " __consumer_offsets. You cannot change the value for an existing checkpoint.",
     )
     max_records_per_batch: int = Field(2_000_000, ge=1, description="Maximum number of records in one micro-batch.")
     trigger_seconds: Seconds = Field(
-        2, description="Seconds between the starts of two micro-batches while there are new records."
+        2, description="Seconds between the starts of two micro-batches, if there are new records."
     )
 
 
@@ -211,7 +212,7 @@ def are_disjoint(first: str, second: str) -> bool:
 class TableSettings(Section):
     """Limits on the size of the Delta tables."""
 
-    retention_days: int = Field(90, ge=1, description="Days after which the monitor deletes a row.")
+    retention_days: int = Field(90, ge=1, description="Maximum age of a row, in days. The monitor deletes older rows.")
     maintenance_interval_seconds: Seconds = Field(
         900,
         description="Seconds between two runs of the table maintenance, which merges small files and deletes old rows.",
@@ -219,8 +220,8 @@ class TableSettings(Section):
     versions_kept_hours: int = Field(
         2,
         ge=1,
-        description="Hours for which old versions of a table stay readable. A query that runs for a longer time can"
-        " fail.",
+        description="Hours for which old versions of a table stay readable. If a query runs for more than this number"
+        " of hours, the query can fail.",
     )
 
 
@@ -229,16 +230,16 @@ class MetricsSettings(Section):
 
     host: str = Field(
         "127.0.0.1",
-        description="Address on which the port listens. With the default, the port accepts only connections from this"
-        " machine.",
+        description="Address on which the port listens. With the default address, the port accepts only connections"
+        " from this machine.",
     )
     port: int = Field(
         9560, ge=0, le=65535, description="HTTP port of /metrics, the pages and the API. 0 selects a free port."
     )
     tls_certificate_file: str = Field(
         "",
-        description="PEM file with the TLS certificate of the port and the certificate chain. If this setting is empty,"
-        " the port uses HTTP without TLS.",
+        description="PEM file with the TLS certificate of the port, followed by the other certificates of its chain. If"
+        " this setting is empty, the port uses HTTP without TLS.",
     )
     tls_key_file: str = Field(
         "",
@@ -248,8 +249,8 @@ class MetricsSettings(Section):
     basic_auth_users_file: str = Field(
         "",
         description="File with the users who have access to the port. Each line has the format NAME:HASH. HASH is a"
-        " bcrypt hash, as `htpasswd -B` creates it. Other users must not be able to read this file (chmod 600). If this"
-        " setting is empty, everybody has access.",
+        " bcrypt hash, for example from `htpasswd -B`. Other users of the machine must not be able to read this file"
+        " (chmod 600). If this setting is empty, everybody has access.",
     )
 
     groups_allow: Pattern = Field(
@@ -277,31 +278,32 @@ class MetricsSettings(Section):
     granularity: Literal["group", "topic", "partition", "member"] = Field(
         "topic",
         description="Level of detail of /metrics for every group: group, topic, partition or member. Each level"
-        " includes all coarser levels.",
+        " includes the levels before it in this list.",
     )
     top_k: int = Field(
         20,
         ge=0,
-        description="Number of groups in each cluster that always have all series of the level partition. The"
-        " monitor selects the groups with the worst problems.",
+        description="For this number of groups in each cluster, /metrics has the level of detail partition, even if"
+        " granularity is group or topic. The monitor selects the groups with the worst problems.",
     )
     include: tuple[MetricName, ...] = Field(
         (),
-        description="Names of metrics that /metrics contains for every group, even if granularity excludes their"
-        " level of detail. dashboards/METRICS.md lists all names.",
+        description="Names of metrics that /metrics contains for every group. The setting granularity does not apply to"
+        " these metrics. dashboards/METRICS.md lists all names.",
     )
     exclude: tuple[MetricName, ...] = Field((), description="Names of metrics that /metrics never contains.")
     compatible_with: tuple[Literal["kafka_exporter", "kafka_lag_exporter"], ...] = Field(
         (),
-        description="Names of other exporters. /metrics also contains the metrics of these exporters, for every group"
-        ' and partition. For example, with ["kafka_exporter"], dashboards for kafka_exporter work unchanged.',
+        description="Names of other exporters. /metrics then also contains metrics with the names that these exporters"
+        ' use, for every group and partition. For example, with ["kafka_exporter"], dashboards for kafka_exporter work'
+        " unchanged.",
     )
     max_series: int = Field(
         1_500_000,
         ge=1_000,
-        description="Maximum number of series in /metrics. With more series, the monitor drops the most detailed"
-        " series of the healthiest groups first. The metric rebalance_monitor_dropped_series counts the dropped"
-        " series.",
+        description="Maximum number of series in /metrics. If there are more series, the monitor drops the finest level"
+        " of detail first. Within a level, it drops the series of the healthiest groups first. The metric"
+        " rebalance_monitor_dropped_series counts the dropped series.",
     )
 
     def address(self, port: int) -> str:
@@ -334,16 +336,20 @@ class SamplingSettings(Section):
     interval_seconds: Seconds = Field(
         5,
         description="Seconds between two samples of end offsets and topic metadata. If source.kind is admin-api, the"
-        " monitor also polls the groups at this interval. If samples would use more than a tenth of a core, the"
-        " monitor extends the interval to at most 15 seconds.",
+        " monitor also polls the groups at this interval. If samples use more than a tenth of a core, the monitor"
+        " makes the interval longer, up to 15 seconds.",
     )
-    lag_table_seconds: Seconds = Field(30, description="Seconds between two writes to the table group_lag.")
+    lag_table_seconds: Seconds = Field(
+        30,
+        description="Seconds between two writes to the tables group_lag and partition_status. At the same interval, the"
+        " monitor measures the fairness of lag and throughput.",
+    )
     reconcile_seconds: Seconds = Field(
         600,
         description="Seconds between two checks of all committed offsets. A check compares the offsets in the"
         " monitor's state with the offsets that the coordinators return.",
     )
-    request_timeout_seconds: Seconds = Field(15, description="Seconds after which a request to a broker fails.")
+    request_timeout_seconds: Seconds = Field(15, description="Timeout of a request to a broker, in seconds.")
 
 
 class EvaluationSettings(Section):
@@ -370,19 +376,21 @@ class EvaluationSettings(Section):
     flap_threshold: int = Field(
         3,
         ge=2,
-        description="A member is flapping if it joins and leaves at least this number of times within"
-        " storm_window_seconds.",
+        description="A member is flapping if it leaves the group at least this number of times within"
+        " storm_window_seconds. A leave counts only if the member also joined within the same window. A rejoin counts"
+        " as a leave.",
     )
     stuck_after_seconds: Seconds = Field(
         300,
-        description="Longest normal duration of a rebalance or a deployment. The monitor reports some problems only"
-        " after this time, for example a partition without an owner.",
+        description="Longest normal duration of a rebalance or a deployment, in seconds. During this time, some"
+        " problems are normal, for example a partition without an owner. The monitor reports these problems only after"
+        " this time.",
     )
     allowed_lag: int = Field(
         0,
         ge=0,
-        description="A partition with at most this number of unread records counts as completely read. The status of"
-        " partitions and the conditions silent_group and silent_static_member use this number.",
+        description="A partition with at most this number of unread records counts as completely read. This setting"
+        " affects the conditions silent_group and silent_static_member, and the status of partitions.",
     )
 
     @field_validator("strategies")

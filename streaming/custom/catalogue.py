@@ -21,7 +21,7 @@ class Catalogue:
     To end the guarded processes, close the catalogue.
 
     If several strategies have the same name, the catalogue returns the strategy with the highest priority. Built-in
-    strategies have the highest priority. The strategies that the settings reference come next. Strategies of installed
+    strategies have the highest priority. Strategies from references in the settings come next. Strategies of installed
     packages come last. Raises AssignorFailedError if a reference cannot be loaded.
     """
 
@@ -47,7 +47,7 @@ class Catalogue:
         return self._guarded[name]
 
     def users_references(self) -> dict[str, str]:
-        """Return the reference of each user's strategy, by the name of the strategy.
+        """Return the references of all users' strategies. The keys are the names of the strategies.
 
         Other processes need the reference to run the strategy.
         """

@@ -1,8 +1,8 @@
 """Run a user's strategy so that the caller always gets an assignment, or an error with a reason.
 
-No process can reliably stop an endless loop in its Python code. Signals and exceptions do not always interrupt the
-loop, and a thread cannot be killed. So the strategy runs in a child process, which is started once for all groups. A
-watchdog in the child ends the child at the time limit. If the watchdog fails, the parent kills the child one second
+A process cannot reliably stop an endless loop in its own Python code. Signals and exceptions do not always interrupt
+the loop, and a thread cannot be killed. So the strategy runs in a child process, which is started once for all groups.
+A watchdog in the child ends the child at the time limit. If the watchdog fails, the parent kills the child one second
 later.
 """
 
@@ -56,10 +56,10 @@ class FailureReason(str, Enum):
 class GuardedAssignor:
     """A user's strategy by reference (``module:attribute``), with the same interface as a built-in strategy.
 
-    The strategy runs in a separate process. All errors are AssignorFailedError, whose reason is a FailureReason. After
-    three consecutive timeouts, the strategy is suspended. A suspended strategy receives only every hundredth group. So
-    a strategy that always hangs does not delay every group by the time limit. Do not use this object from several
-    threads at the same time. Close the object after use.
+    The strategy runs in a separate process. Each error is an AssignorFailedError, and its `reason` is a FailureReason.
+    After three consecutive timeouts, the strategy is suspended. A suspended strategy receives only every hundredth
+    group. So a strategy that always hangs delays only these groups. Do not use this object from several threads at the
+    same time. Close the object after use.
 
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
     >>> with contextlib.closing(GuardedAssignor("assignors.range.range:RangeAssignor")) as guarded:
@@ -68,7 +68,7 @@ class GuardedAssignor:
     """
 
     def __init__(self, reference: str, limit_seconds: float = LIMIT_SECONDS, name: str = "") -> None:
-        """If `name` is empty, the strategy returns its name."""
+        """If `name` is empty, the name comes from the loaded strategy."""
         self.reference = reference
         self.limit_seconds = limit_seconds
         self._name = name
@@ -186,7 +186,10 @@ class _Child:
             deadline.cancel()
 
     def failure(self) -> AssignorFailedError:
-        """Return why the child ended. After a timeout, the child's output contains the watchdog's traceback."""
+        """Return an error that describes why the child ended.
+
+        After a timeout, the child's output contains the watchdog's traceback.
+        """
         self._await_exit()
         self._kill()
         self._stderr.seek(0)
@@ -204,8 +207,8 @@ class _Child:
     def _await_exit(self) -> None:
         """Wait until the child's exit code is known, but only for a short time.
 
-        Call this function only after the child has closed its output. The function does not reap the child, so that the
-        kernel does not reuse the process id.
+        Call this function only after the child has closed its output. The function does not reap the child. So the
+        kernel cannot give the process id to a different process.
         """
         for _ in range(100):
             if self._process.returncode is not None or os.waitid(

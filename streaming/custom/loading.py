@@ -18,7 +18,7 @@ class AssignorLoadError(Exception):
 
 
 def installed_references() -> dict[str, str]:
-    """Return the ``module:attribute`` reference of each strategy in installed packages, by the strategy's name.
+    """Return the ``module:attribute`` references of all strategies in installed packages. The keys are the names.
 
     No package is imported. If two packages define the same name, the first reference in alphabetical order is used. So
     the order of installation does not change the result.

@@ -3,9 +3,9 @@
 The times of rows do not show the order in which the monitor wrote the rows. For example, after a restart, the monitor
 can write a row with an older time. But the version of a Delta table increases with each commit.
 
-1. A commit that only adds files is an append. The rows of the added files are the new rows of the commit's version. The
-   rows of a version are sorted by time and key, because delta-rs writes its files in any order. A commit that also
-   removes files (compaction, deletion of old days) has no new rows.
+1. A commit that only adds files is an append. The rows of the added files are the new rows of this version. The reader
+   sorts these rows by time and key, because a commit can list its files in any order. If a commit removes files
+   (compaction, deletion of old days), its added files contain no new rows.
 2. Delta stores log entries only for some hours (`tables.versions_kept_hours`). Rows of older commits are read from a
    snapshot, which is one version of the table. The reader reads one day (`date`) after the other, and sorts the rows of
    a day by time and key. The order of the rows in a version never changes. A reader continues after the key of the last
@@ -70,8 +70,8 @@ def _after(order: Sequence[str], key: Key) -> str:
 class CommittedTable:
     """The current version of a table, and its rows in the order of their commits.
 
-    Rows have only the given columns. The value of a column that a file does not have is None. Raises NoTableError and
-    TableReadError.
+    Rows have only the given columns. If a file does not have one of these columns, the value is None. Raises
+    NoTableError and TableReadError.
     """
 
     def __init__(self, root: str, table: Table, columns: Sequence[str]) -> None:
@@ -83,7 +83,7 @@ class CommittedTable:
         self.version = self._delta.version()
 
     def days(self, version: int, first: str) -> list[str]:
-        """Return the dates of a snapshot that are not before `first`, sorted (rule 2)."""
+        """Return the sorted dates of a snapshot, without the dates before `first` (rule 2)."""
         return sorted({day for one in self._at(version).partitions() if (day := str(one["date"])) >= first})
 
     def snapshot_rows(  # noqa: PLR0913, PLR0917 - the parts of one query
@@ -106,7 +106,7 @@ class CommittedTable:
             found = QueryBuilder().register("stored", stored).execute(sql).read_all()
         except Exception as error:
             if self._lacks_files(version, day):
-                raise GoneError(f"files of version {version} do not exist") from error
+                raise GoneError(f"files of version {version} no longer exist") from error
             raise read_error(self._path, error) from error
         return [{**dict.fromkeys(self._columns), **row} for row in pa.table(found).to_pylist()]
 
@@ -160,6 +160,6 @@ class CommittedTable:
         try:
             return DeltaTable(self._uri, version=version)
         except DeltaError as error:  # the current version could be opened, so the log no longer has this version
-            raise GoneError(f"version {version} does not exist") from error
+            raise GoneError(f"version {version} no longer exists") from error
         except OSError as error:
             raise read_error(self._path, error) from error

@@ -15,7 +15,7 @@ from streaming.evaluation.snapshot_evaluation import Evaluation
 def partition_rows(key: Row, evaluation: Evaluation) -> Iterator[Row]:
     """Return the rows that show how the members of an evaluated generation share the partitions.
 
-    `key` contains the cells that identify the record and the group of the generation.
+    `key` contains the group id and the cells that identify the record.
     """
     for imbalance in evaluation.imbalances:
         skew = evaluation.skew if (imbalance.measure, imbalance.scope) == (PARTITIONS, MEMBER) else None

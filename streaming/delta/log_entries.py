@@ -3,10 +3,10 @@
 delta-rs reads each line of an entry separately. If the last lines of an entry are missing, delta-rs applies the other
 lines without an error.
 
-1. Each line is one action: a JSON object whose values are JSON objects. An entry without any action is damaged.
+1. Each line is one action: a JSON object whose values are JSON objects. An entry without actions is damaged.
 2. The first entry of a table contains the actions `protocol` and `metaData`.
-3. delta-rs writes into `commitInfo` how many files it added and removed. An entry with fewer actions than `commitInfo`
-   says is damaged.
+3. delta-rs writes the number of added files and the number of removed files into `commitInfo`. If the entry contains
+   fewer of these actions, it is damaged.
 4. delta-rs does not count transaction identifiers. So the monitor writes the number of identifiers into `commitInfo`.
 """
 
@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 TRANSACTIONS = "rebalance_monitor.transactions"
-"""The name of the number of transaction identifiers in the metadata of a commit (rule 4)."""
+"""The field of `commitInfo` that contains the number of transaction identifiers (rule 4)."""
 
 _COUNTS = (
     ("add", "num_added_files"),
@@ -26,7 +26,7 @@ _COUNTS = (
     ("remove", "num_removed_files"),
     ("remove", "numFilesRemoved"),
 )
-"""Actions, and the names of their numbers in `commitInfo`. Compactions use other names than the other operations."""
+"""Each action, and a field of `commitInfo` with its number. Compactions use other field names than other operations."""
 
 _Action = Mapping[str, Mapping[str, Any]]
 
@@ -66,6 +66,6 @@ def _is_complete(actions: Sequence[_Action], version: int) -> bool:
 
 
 def _whole_number(stored: object) -> int:
-    """Return the stored number. If the value is not a number, return 0. delta-rs stores TRANSACTIONS as text."""
+    """Return the stored number, or 0 if the value is not a number. delta-rs stores the number TRANSACTIONS as text."""
     text = str(stored)
     return int(text) if text.isascii() and text.isdigit() else 0

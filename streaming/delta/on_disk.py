@@ -5,9 +5,9 @@ When the monitor creates a checkpoint, it reads the complete history with delta-
 delta-spark.
 
 With Delta's transaction identifier, a repeated append of a batch has no effect. The identifier consists of an
-application id and a batch id. A batch is appended only if its id is greater than the last id of the application. A new
-checkpoint numbers its batches from 0 again. So the application id contains the id of the checkpoint and the name of the
-table.
+application id and a batch id. A table stores the last batch id of each application id. A batch is appended only if its
+id is greater than this batch id. A new checkpoint numbers its batches from 0 again. So the application id contains the
+id of the checkpoint and the name of the table.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class TableVersionError(RemedyError):
 
 
 class TableProgress(NamedTuple):
-    """The version of a table, and the id of the last batch that a checkpoint wrote (-1: no batch)."""
+    """The version of a table, and the id of the last batch that a checkpoint wrote to the table (-1: no batch)."""
 
     version: int
     last_batch: int
@@ -85,7 +85,7 @@ class DeltaTables:
                 except (DeltaError, OSError) as error:
                     raise UnusableTableError(
                         f"table {self.path(table)} cannot be opened ({plain_cause(error)}): check its storage, or run"
-                        " `rebalance-monitor rebuild --repair-tables`, which keeps the files that it replaces"
+                        " `rebalance-monitor rebuild --repair-tables` (damaged files are moved, not deleted)"
                     ) from error
 
     def for_checkpoint(self, checkpoint_id: str) -> DeltaTables:
@@ -111,7 +111,7 @@ class DeltaTables:
         return not self._open[table.name].handle.file_uris()
 
     def last_batch(self) -> int:
-        """Return the highest batch id of this checkpoint in all tables, or -1 without a batch."""
+        """Return the highest batch id of this checkpoint in all tables, or -1 if no table has a batch."""
         return max(progress.last_batch for progress in self.progress().values())
 
     def progress(self) -> dict[str, TableProgress]:
@@ -126,13 +126,13 @@ class DeltaTables:
         return f"{table.name}/{self._checkpoint_id}"
 
     def append_batch(self, table: Table, rows: pa.Table, batch_id: int) -> bool:
-        """Append the rows of a batch to a table. Returns False if the table already has this batch."""
+        """Append the rows of a batch to a table. Returns False if the table already contains this batch."""
         self.before_append()
         with self._reporting_failure():
             return self._open[table.name].append(rows, Transaction(self._application_id(table), batch_id))
 
     def append_batches(self, rows_by_table: Mapping[Table, pa.Table], batch_id: int) -> list[Table]:
-        """Append the rows of a batch to each table. Returns the tables that already had this batch.
+        """Append the rows of a batch to each table. Returns the tables that already contained this batch.
 
         A table for which the batch has no rows does not change.
         """
@@ -199,7 +199,7 @@ class _OpenTable:
     def append(self, rows: pa.Table, transaction: Transaction | None = None) -> bool:
         """Append rows once.
 
-        Returns False if the table already has this transaction or a later transaction.
+        Returns False if the table already contains this transaction or a later transaction.
         """
         with self._lock:
             if self._is_in_doubt:
@@ -298,7 +298,7 @@ def _add_columns(delta_table: DeltaTable, table: Table) -> None:
 
 
 def _without_comments(rows: pa.Table) -> pa.Table:
-    """Return the rows without comments on columns.
+    """Remove the column comments from the schema of the rows.
 
     Delta refuses rows whose column comments differ from the column comments of the table.
     """

@@ -67,7 +67,7 @@ def update_rows(
 ) -> Mapping[Table, Iterator[Row]]:
     """Return the rows that one batch of group updates adds to the tables.
 
-    `decisions` shows which generations without a record were failed rebalances.
+    `decisions` shows for each `Skip` whether its generations were failed rebalances.
     """
     ids = [update.record.snapshot.group_id for update in updates]
     evaluations = [
@@ -100,7 +100,7 @@ def update_rows(
 def quarantine_rows(
     cluster: str, records: Iterable[DecodeFailure], summaries: Iterable[FailureSummary] = ()
 ) -> Mapping[Table, list[Row]]:
-    """Return the rows of records that could not be decoded, and of the summaries of such records."""
+    """Return the rows for records that could not be decoded, and for the summaries of such records."""
     rows = [
         {
             **record_cells(
@@ -130,7 +130,7 @@ def quarantine_rows(
 
 
 def commit_gap_rows(cluster: str, gaps: Iterable[CommitGap]) -> Mapping[Table, list[Row]]:
-    """Return the rows of commit gaps. Most columns have the same names as the fields of CommitGap."""
+    """Return the rows for commit gaps. Most columns have the same names as the fields of CommitGap."""
     rows = []
     for gap in gaps:
         fields = msgspec.structs.asdict(gap)
@@ -277,7 +277,7 @@ def condition_rows(
 ) -> list[Row]:
     """Return the rows of `group_conditions`: one row for each condition that started or ended at one sample.
 
-    If `is_repeated` is True, the rows repeat conditions that started at an earlier sample.
+    If `is_repeated` is True, the conditions started at an earlier sample, and the rows repeat them.
     """
     sampled_time = utc(sampled_at_ms)
     return [
@@ -322,19 +322,19 @@ def lag_cause_row(cluster: str, sampled_at_ms: int, group_id: str, cause: Cause)
 def lag_cause_end(row: Row, sampled_at_ms: int) -> Row:
     """Return the row of `lag_causes` for a cause that ends at the last sample.
 
-    `row` is the row about the start of the cause.
+    `row` is the last row of the cause.
     """
     return {**repeat_lag_cause(row, sampled_at_ms), "active": False, "is_repeated": False}
 
 
 def repeat_lag_cause(row: Row, sampled_at_ms: int) -> Row:
-    """Return the row of `lag_causes` that repeats an active cause. `row` is the row about the start of the cause."""
+    """Return the row of `lag_causes` that repeats an active cause. `row` is the last row of the cause."""
     sampled_time = utc(sampled_at_ms)
     return {**row, "date": sampled_time.date(), "sampled_time": sampled_time, "is_repeated": True}
 
 
 def lag_rows(table: Table, cluster: str, sampled_at_ms: int, partitions: pa.Table) -> pa.Table:
-    """Return the rows of evaluated partitions for the table `group_lag` or `partition_status`."""
+    """Return the rows of `group_lag` or `partition_status` for the evaluated partitions."""
     sampled_time = utc(sampled_at_ms)
     count = partitions.num_rows
     columns = {

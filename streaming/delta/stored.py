@@ -14,7 +14,7 @@ from streaming.delta.stored_table import StoredTable, where
 from streaming.delta.tables import GROUP_CONDITIONS, GROUP_GENERATIONS, LAG_CAUSES, Table
 
 ORDER = ("record_time", "sampled_time", "cluster", "offsets_topic_partition", "offsets_topic_offset")
-"""Columns by which rows are sorted, if a table has them."""
+"""The columns by which rows are sorted. Columns that a table does not have are left out."""
 
 
 def stored_rows(
@@ -42,9 +42,9 @@ def active_lag_causes(root: str, cluster: str | None) -> Sequence[dict[str, Any]
 
 
 def _last_active(root: str, table: Table, keys: str, **equal: str | None) -> Sequence[dict[str, Any]]:
-    """Return the active rows among the last rows of all keys.
+    """Return the last row of each key, but only if this row is active.
 
-    If a start and an end have the same time, the row of the start is the last row.
+    If the start row and the end row of a key have the same time, the start row is the last row.
     """
     order = f"{keys}, sampled_time DESC, active DESC"
     last = f"SELECT DISTINCT ON ({keys}) * FROM stored WHERE {where(equal)} ORDER BY {order}"  # noqa: S608 - quoted

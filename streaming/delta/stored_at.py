@@ -27,14 +27,14 @@ def last_rows(  # noqa: PLR0913 - the parts of one query
 ) -> Sequence[dict[str, Any]]:
     """Return the last row of each key at or before `until`.
 
-    If several rows of a key have the last time, the row with the last position is returned. If a condition or cause
-    ends and starts at the same sample, the row of the start is returned. Without `columns`, the rows have all columns.
-    A column that the table does not have yet is None.
+    If several rows of a key have the latest time, the row with the highest position is returned. If a condition or
+    cause ends and starts at the same sample, the row of the start is returned. Without `columns`, the rows have all
+    columns. If the table does not have a column yet, the value is None.
 
     The first query reads only keys and times, and finds the times of the last rows. The second query reads only the
-    rows on the dates of the last rows. A single query with `DISTINCT ON` would take ten times as long as the two
-    queries (page/DESIGN.md). In each row, `date` must be the date of the row's time. In `assignment_imbalance`, only
-    rows with the measure `partitions` have the date of their time.
+    rows on the dates of these times. A single query with `DISTINCT ON` would take ten times as long as the two queries
+    (page/DESIGN.md). In each row, `date` must be the date of `record_time`, or of `sampled_time` if the table has no
+    `record_time`. In `assignment_imbalance`, only rows with the measure `partitions` meet this condition.
     """
     time, group_by = _time_column(table), ", ".join(keys)
     stored = StoredTable(root, table)
@@ -66,7 +66,7 @@ def latest_rows(
     without_states: Collection[str] = (),
     **equal: str | int | bool | None,
 ) -> Sequence[dict[str, Any]]:
-    """Return the last `count` rows at or before `until`, the last row first.
+    """Return the last `count` rows at or before `until`, the newest row first.
 
     Rows whose column `state` is in `without_states` are not returned.
     """
@@ -86,7 +86,7 @@ def has_rows(root: str, table: Table, day: date, until: datetime, cluster: str |
 
 
 def sampled_times(root: str, table: Table, since: datetime, until: datetime, cluster: str | None) -> Sequence[datetime]:
-    """Return the sorted times of the samples from `since` to `until` that have a row."""
+    """Return the sorted times of the samples with a row in the table. The times are from `since` to `until`."""
     dates = {since.date() + timedelta(days) for days in range((until.date() - since.date()).days + 1)}
     matching = f"{where({'cluster': cluster}, dates)} AND sampled_time >= {_sql_time(since)} AND {_until(table, until)}"
     sql = f"SELECT DISTINCT sampled_time FROM stored WHERE {matching} ORDER BY sampled_time"  # noqa: S608 - quoted
@@ -96,8 +96,8 @@ def sampled_times(root: str, table: Table, since: datetime, until: datetime, clu
 def last_sampled_time(root: str, table: Table, until: datetime, cluster: str | None) -> datetime | None:
     """Return the time of the last sample at or before `until`.
 
-    Return None if the table has no row at or before `until`. Only the last two dates up to `until` are read. On the
-    last date, all rows can be after `until`. But all rows of the earlier date are before `until`.
+    Return None if the table has no row at or before `until`. Only the last two dates up to `until` are read. If all
+    rows of the last date are after `until`, the result is on the previous date.
     """
     stored = StoredTable(root, table)
     dates = [day for day in stored.dates(cluster) if day <= until.date()][-2:]
@@ -127,7 +127,8 @@ def _time_column(table: Table) -> str:
 def _at_times(column: str, times: Sequence[datetime]) -> str:
     """Return an SQL condition for rows with these times.
 
-    For many times, the condition also allows other times on the same dates.
+    If there are more than `_FEW_TIMES` times, the condition contains only their dates. Then rows with other times on
+    these dates also match.
     """
     days = where({}, {time.date() for time in times})
     few = ", ".join(_sql_time(time) for time in times) if len(times) <= _FEW_TIMES else ""

@@ -2,10 +2,11 @@
 
 1. The last row of an incident describes the whole incident. `stored_at.last_rows` first finds the times of the last
    rows, and then reads only the dates of these times.
-2. The column `evidence` has up to 500 facts. The column `evidence` is read only for open incidents, and for a single
-   incident.
+2. The column `evidence` has up to 500 facts. `open_incidents` and `find_incident_row` read this column.
+   `incident_summaries` does not read this column.
 3. While the monitor runs, an open incident has a row on each date (`run/samples/incident_writer.py`). So each open
-   incident has a row on the last date of the table. But a clock can be set back, so the last OPEN_DATES dates are read.
+   incident has a row on the last date of the table. But if a clock was set back, the last row of an open incident can
+   be on an earlier date. So the last OPEN_DATES dates are read.
 
 All functions raise NoTableError if the table does not exist, and TableReadError if it cannot be read.
 """

@@ -1,8 +1,8 @@
 """Queries one version of a table without Spark.
 
 DataFusion, which is a part of delta-rs, runs the queries. Do not use `to_pyarrow_table`, because it reads files in
-threads of Arrow. The threads of Arrow call Python code, and sometimes they still run after the read. With
-`to_pyarrow_table`, one of six commands crashed at exit (https://github.com/apache/arrow/issues/34314).
+threads of Arrow. These threads call Python code, and sometimes still run after the read. With `to_pyarrow_table`, one
+of six commands crashed at exit (https://github.com/apache/arrow/issues/34314).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class StoredTable:
             raise read_error(self._path, error) from error
 
     def rows_sampled_between(self, since: datetime, until: datetime) -> int:
-        """Return the number of rows in all files with samples between these times. No file is opened.
+        """Return the total number of rows of the files that contain samples between these times. No file is opened.
 
         The log of the table contains the number of rows of each file. If the log contains no sample times for a file,
         the result includes all rows of the file.
@@ -80,9 +80,9 @@ class StoredTable:
 
 
 def _times(column: pa.ChunkedArray) -> list[datetime | None]:
-    """Convert a column of times.
+    """Convert a column of times to Python objects.
 
-    Arrow's conversion of times with a time zone takes eight times as long.
+    For a type with a time zone, Arrow's own conversion takes eight times as long.
 
     >>> _times(pa.chunked_array([pa.array([None, 1_000_000], TIME)]))
     [None, datetime.datetime(1970, 1, 1, 0, 0, 1, tzinfo=datetime.timezone.utc)]
@@ -97,15 +97,15 @@ def open_table(path: str) -> DeltaTable:
         return DeltaTable(rust_uri(path))
     except DeltaError as error:
         raise NoTableError(
-            f"{without_credentials(path)} is not a Delta table: specify the folder that contains the tables, or start"
-            " the monitor"
+            f"{without_credentials(path)} is not a Delta table: specify the folder that contains the tables. If the"
+            " tables do not exist yet, start the monitor"
         ) from error
     except OSError as error:
         raise read_error(path, error) from error
 
 
 def rust_uri(path: str) -> str:
-    """Replace Hadoop's scheme `s3a` by `s3`. delta-rs expects `s3`."""
+    """Replace Hadoop's scheme `s3a` with `s3`, because delta-rs expects `s3`."""
     return path.replace("s3a://", "s3://", 1)
 
 
@@ -153,5 +153,6 @@ def read_error(path: str, error: Exception) -> TableReadError:
     # A password can contain a line feed, so credentials are hidden first, and then only the first line is shown.
     cause = hide_credentials(str(error).replace(path, shown).replace(rust_uri(path), shown)).partition("\n")[0]
     return TableReadError(
-        f"{shown} cannot be read ({cause}): check that the storage is reachable and that you may read it"
+        f"{shown} cannot be read ({cause}): check that the storage is reachable, and that this process has the right"
+        " to read the table"
     )

@@ -1,20 +1,21 @@
 """Finds missing and damaged files of Delta tables on a local disk.
 
-delta-rs ignores an empty log entry without an error. The rows of an empty log entry are missing. For other damage,
-delta-rs reports internal errors of Rust. So the monitor checks the files by four rules before delta-rs opens them:
+If the file of a log entry is empty, delta-rs ignores the entry without an error. The rows of this commit are then
+missing. For other damage, delta-rs reports internal errors of Rust. So the monitor checks the files by four rules
+before delta-rs opens them:
 
 1. A table has a log. A folder is damaged if it has files but no log entry. A missing folder is not damaged.
-2. The log is read from its last checkpoint. Without a checkpoint, it is read from version 0. Each later log entry must
-   exist and must be complete (`log_entries`). The log entry with the version of the last checkpoint must also exist.
-   delta-rs cannot append rows without this entry.
-3. The last checkpoint must be a Parquet file that can be read completely. The checkpoint that `_last_checkpoint` names
-   must exist. If `_last_checkpoint` is not JSON, this file is ignored. delta-rs must be able to open the table.
-4. Each data file of the last version must exist and have the size from the log. Each data file must also end like a
-   Parquet file. At its start, the monitor does not read the rows, because large tables need minutes. Only a repair, and
-   the check after a failed maintenance, read all rows.
+2. The log is read from its last checkpoint. If the log has no checkpoint, it is read from version 0. Each later log
+   entry must exist and must be complete (`log_entries`). The log entry with the version of the last checkpoint must
+   also exist. delta-rs cannot append rows without this entry.
+3. The last checkpoint must be a Parquet file that can be read completely. If `_last_checkpoint` refers to a checkpoint,
+   this checkpoint must exist. If `_last_checkpoint` is not JSON, it is ignored. delta-rs must be able to open the
+   table.
+4. Each data file of the last version must exist and have the size from the log. Its last four bytes must be `PAR1`, as
+   in every Parquet file. When the monitor starts, it does not read the rows, because this takes minutes for large
+   tables. Only a repair, and the check after a failed maintenance, read all rows.
 
-A killed process can leave temporary files, and data files without a log entry. The rules ignore temporary files, and
-data files without a log entry.
+A killed process can leave temporary files, and data files without a log entry. The rules ignore these files.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _ENTRY = re.compile(r"([0-9]{20})\.json")
 _CHECKPOINT = re.compile(r"([0-9]{20})\.checkpoint\.parquet")
 _PARQUET = b"PAR1"
 _BAD_ROWS = "has rows that cannot be read"
-REPAIR_REMEDY = "run `rebalance-monitor rebuild --repair-tables`, which keeps the files that it replaces"
+REPAIR_REMEDY = "run `rebalance-monitor rebuild --repair-tables` (damaged files are moved, not deleted)"
 
 
 class UnusableTableError(RemedyError):
@@ -103,8 +104,8 @@ def refusing_unusable_files(root: str) -> Iterator[None]:
 def _refusal_text(root: str, error: OSError) -> str:
     cause = f"{error.filename}: {error.strerror}" if error.filename else plain_cause(error)
     return (
-        f"the tables in {root} cannot be used ({cause}): {storage_remedy(error)}, or set paths.tables to a different"
-        " folder"
+        f"the folder {root} of the tables cannot be used ({cause}): {storage_remedy(error)}, or set paths.tables to a"
+        " different folder"
     )
 
 
@@ -141,7 +142,7 @@ def find_log_damage(folder: Folder) -> DamagedFile | None:
     if last >= 0 and (fault := _parquet_fault(folder.read(f"{LOG}/{last:020}.checkpoint.parquet"))):
         return DamagedFile(f"{LOG}/{last:020}.checkpoint.parquet", fault)
     if last > max(entries, default=-1):
-        return DamagedFile(log_entry(last), "is missing, but its checkpoint exists")
+        return DamagedFile(log_entry(last), "is missing, but the checkpoint of this version exists")
     for version in range(last + 1, max(entries, default=-1) + 1):
         name = log_entry(version)
         if fault := entry_fault(folder.read(name), version):
@@ -160,7 +161,7 @@ def _hint_fault(stored: bytes | None, checkpoints: set[int]) -> str | None:
     except ValueError:
         return None
     named = hint.get("version") if isinstance(hint, dict) else None
-    return "names a checkpoint that is missing" if isinstance(named, int) and named not in checkpoints else None
+    return "refers to a missing checkpoint" if isinstance(named, int) and named not in checkpoints else None
 
 
 def _parquet_fault(stored: bytes | None) -> str | None:

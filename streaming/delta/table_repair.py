@@ -4,10 +4,10 @@ To *move* a file *aside* means: move the file from the table to a separate folde
 
 1. The first damaged log entry and all later entries are moved aside. The table then has the last version before the
    first damaged log entry.
-2. A damaged checkpoint of the log is moved aside. If the log entries are complete without the checkpoint, the table is
-   then repaired.
-3. If the last checkpoint's log entry is missing, the repair creates an entry without actions. No action is lost,
-   because the checkpoint contains all actions.
+2. A damaged checkpoint of the log is moved aside. Then the log is read from the previous checkpoint, or from version 0.
+   This repairs the table if all later log entries are complete.
+3. If the log entry with the version of the last checkpoint is missing, the repair creates an entry without actions. No
+   action is lost, because the checkpoint contains all actions.
 4. All rows are read. Damaged data files are moved aside. Damaged and missing data files are removed from the log
    (Delta's `FSCK REPAIR TABLE`).
 5. If the table is still damaged after the other repairs, the whole table is moved aside. The monitor then creates a new
@@ -33,8 +33,8 @@ _VERSION = re.compile(r"([0-9]{20})\.json")
 def repair_table(folder: LocalFolder, aside: Path) -> str:
     """Repair the table. Returns one sentence that describes the repair. Files are moved to the folder `aside`.
 
-    Raises OSError for a file that cannot be read or moved. An unreadable file is not damaged, so its table is not moved
-    (rule 5).
+    Raises OSError for a file that cannot be read or moved. A file that cannot be read is possibly intact, so its table
+    is not moved (rule 5).
     """
     with suppress(DeltaError):  # rule 5
         done = [*_repair_log(folder, aside), *_repair_rows(folder, aside)]
@@ -43,8 +43,8 @@ def repair_table(folder: LocalFolder, aside: Path) -> str:
             return f"{folder.root}: {'; '.join(done)}{removed}"
     _move_aside(folder.root, aside, aside / folder.root.name)
     return (
-        f"{folder.root}: cannot be repaired; it was moved to {aside / folder.root.name}, and the monitor creates a new"
-        " table"
+        f"{folder.root}: cannot be repaired. The table was moved to {aside / folder.root.name}, and the monitor creates"
+        " a new table"
     )
 
 
@@ -56,7 +56,9 @@ def _repair_log(folder: LocalFolder, aside: Path) -> list[str]:
         match = _VERSION.fullmatch(name)
         if match and f"{match[1]}.checkpoint.parquet" in folder.names(LOG):
             (folder.root / damage.name).write_text(_NO_ACTION)
-            done.append(f"{damage.name} replaced, because its checkpoint contains all its actions")
+            done.append(
+                f"{damage.name} replaced by an empty entry, because the checkpoint of this version contains all actions"
+            )
             continue
         if match:
             removed = _entries_from(folder, int(match[1]))
@@ -86,7 +88,7 @@ def _repair_rows(folder: LocalFolder, aside: Path) -> list[str]:
             _move_aside(folder.root / file.name, aside, aside / file.name)
     if damaged:
         DeltaTable(str(folder.root)).repair()
-    return [f"{len(damaged)} damaged file{'' if len(damaged) == 1 else 's'} of rows removed"] if damaged else []
+    return [f"{len(damaged)} damaged data file{'' if len(damaged) == 1 else 's'} removed"] if damaged else []
 
 
 def _move_aside(path: Path, aside: Path, target: Path) -> None:

@@ -4,8 +4,8 @@
    an old version that it has opened. Older versions cannot be read (no time travel). Delta's defaults are 30 days for
    the log and one week for replaced files. With a batch every 2 s, 30 days are 1.3 million log entries. Each append
    would list all entries.
-2. Only the maintenance deletes old log entries. By default, delta-rs deletes old log entries after each append. With
-   10,000 log entries, the deletion took 55 ms of the 83 ms for an append.
+2. By default, delta-rs deletes old log entries after each append. With 10,000 log entries, an append took 83 ms. The
+   deletion took 55 ms of this time. So only the maintenance deletes old log entries.
 3. A checkpoint of the log is written every `COMMITS_PER_CHECKPOINT` commits. Then the table is opened again from the
    new checkpoint. A handle stores a list of files for each commit, and each append reads all stored lists. After 2,000
    commits, an append needed 200 ms to read the lists.

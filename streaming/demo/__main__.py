@@ -1,4 +1,4 @@
-"""`python -m streaming.demo` runs the demo's groups on existing brokers, without a broker or a monitor of the demo."""
+"""`python -m streaming.demo` runs only the groups and the producer of the demo, on existing brokers."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ _CHECK_INTERVAL_SECONDS = 1.0
 
 
 @click.command()
-@click.option("--bootstrap-servers", required=True, help="Brokers as host:port. The demo creates its topics there.")
+@click.option(
+    "--bootstrap-servers", required=True, help="Brokers as host:port. The demo creates topics on these brokers."
+)
 @click.option("--group", "groups", multiple=True, help="Run only this group. Repeatable [default: all].")
 def main(bootstrap_servers: str, groups: tuple[str, ...]) -> None:
     """Run the demo's consumer groups and their producer until Ctrl-C or SIGTERM.
 
-    Use test brokers: the command creates topics and writes to them. The topic names start with demo-.
+    Use test brokers, because the command creates topics and writes records to these topics. The names of the topics
+    start with demo-.
     """
     stop = threading.Event()
     for stop_signal in (signal.SIGTERM, signal.SIGINT):
@@ -38,7 +41,9 @@ def main(bootstrap_servers: str, groups: tuple[str, ...]) -> None:
     except (RemedyError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     except KafkaError as error:
-        raise click.ClickException(f"no broker answers at {bootstrap_servers} ({error}): start it first") from error
+        raise click.ClickException(
+            f"no broker answers at {bootstrap_servers} ({error}): start a broker first"
+        ) from error
 
 
 if __name__ == "__main__":

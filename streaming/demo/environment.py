@@ -117,6 +117,6 @@ def _toml(value: object) -> str:
 
 
 def last_log_line(log: Path) -> str:
-    """Return the last line of a log. The last line contains the reason if the monitor failed."""
+    """Return the last line of a log. If the monitor failed, this line contains the reason."""
     lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
     return lines[-1].strip().removeprefix("Error: ")[:300] if lines else "the log is empty"

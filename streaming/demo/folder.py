@@ -63,7 +63,8 @@ def _lock_marker(folder: Path) -> int:
         owner_pid = os.pread(marker, 20, 0).decode()
         os.close(marker)
         raise DemoError(
-            f"another demo runs in {folder} (process {owner_pid}): stop it, or set --folder and --metrics-port"
+            f"another demo runs in {folder} (process {owner_pid}): stop the other demo, or set --folder and"
+            " --metrics-port"
         ) from None
     os.ftruncate(marker, 0)
     os.pwrite(marker, str(os.getpid()).encode(), 0)

@@ -129,7 +129,7 @@ DEMO_GROUPS: tuple[DemoGroup, ...] = (
     ),
     DemoGroup(
         group_id="demo-hot-key",
-        shows="most records have the same key: the owner of one partition falls behind with every assignment",
+        shows="most records have the same key: with any assignment, the owner of one partition falls behind",
         client="kafka-python",
         protocol="range",
         commits="sync",
@@ -145,7 +145,7 @@ DEMO_GROUPS: tuple[DemoGroup, ...] = (
     ),
     DemoGroup(
         group_id="demo-kip848",
-        shows="the new protocol (KIP-848): the broker computes the assignment, not a member",
+        shows="the new protocol (KIP-848): the broker, not a member, computes the assignment",
         client="librdkafka",
         protocol="uniform",
         commits="async",

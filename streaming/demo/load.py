@@ -29,7 +29,7 @@ class DemoError(RemedyError):
 class DemoLoad:
     """The Kafka clients of the demo: a producer, and the members of the groups.
 
-    `only` selects the groups that have members (default: all demo groups). `logs` is the folder of the clients' logs,
+    `only` contains the ids of the groups to run (default: all demo groups). `logs` is the folder of the clients' logs,
     or None for no logs. The clients end when this process ends.
 
     Example:

@@ -1,4 +1,4 @@
-"""Timeouts and intervals of the demo's clients, which are long because the clients share two cores with Spark."""
+"""Timeouts and intervals of the demo's clients. They are long, because the clients share two cores with Spark."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _REFRESH_PER_SECOND = 4
 _TABLE_INTERVAL_SECONDS = 15.0
 _LOG_COLUMNS = 160
 _LEGEND = (
-    "busiest member: number of its partitions. excess: how many more partitions it has than in the fairest assignment. "
+    "busiest member: its partition count. excess: this count, minus the largest count in the fairest assignment. "
     "drift: partitions whose owner breaks a rule of the group's strategy. ?: unknown."
 )
 _LINES_AROUND_TABLE = 6

@@ -3,11 +3,11 @@
 1. Prometheus must have a series `rebalance_monitor_ready` whose label `cluster` is the name of the cluster. The target
    of the series must be up. If the label `exported_cluster` contains the name of the cluster, the scrape job has no
    `honor_labels`. A target is this monitor if its URL has an address of this machine and the port in the settings. If
-   no target is this monitor, the finding is only a note. Prometheus may scrape a second monitor of the cluster, or use
-   the address of a proxy.
-2. All rule groups of this project must be loaded, and no rule may have failed at its last evaluation. One recording
-   rule has the label `checksum` with the checksum of all rules. A different checksum means that the loaded rules belong
-   to a different release.
+   no target is this monitor, the finding is only a note, because Prometheus can scrape a second monitor of the cluster,
+   or use the address of a proxy.
+2. All rule groups of this project must be loaded, and the last evaluation of each rule must not have failed. One
+   recording rule has the label `checksum` with the checksum of all rules. A different checksum means that the loaded
+   rules belong to a different release.
 3. A test alert has the labels `alertname`, `severity`, `cluster` and `group`, and the labels from the command line. An
    alert ends after `TEST_ALERT_SECONDS`. The finding contains the receivers that Alertmanager returns for the test
    alert. Alerts with different labels are ignored, because an older test alert can still be active. The user must check
@@ -196,5 +196,5 @@ def sent_findings(sent: Sequence[StoredAlert]) -> Iterator[Finding]:
 
 
 def _is_dropping(receiver: str) -> bool:
-    """The receiver of an AlertmanagerConfig has the name `namespace/config/receiver`."""
+    """Return True if a receiver drops alerts. An AlertmanagerConfig names its receivers `namespace/config/receiver`."""
     return receiver.rpartition("/")[2] in DROPPING_RECEIVERS

@@ -113,14 +113,14 @@ def _is_among_rights(operation: ACLOperation, answer: Message | KafkaError) -> _
 def _may_describe_topics(metadata: Message | KafkaError) -> _Answer:
     """Return True if the monitor may describe all topics.
 
-    If the right is missing, some brokers return "unknown topic", and rights without DESCRIBE.
+    If the right is missing, some brokers return "unknown topic", and a list of rights that does not contain DESCRIBE.
     """
     allowed = _is_allowed(metadata, "topics")
     return _is_among_rights(ACLOperation.DESCRIBE, _topic(metadata, UNUSED_NAME)) if allowed is True else allowed
 
 
 def _may_read(topic: str, fetch: Message | KafkaError, metadata: Message | KafkaError) -> _Answer:
-    """Return False if the broker refuses the fetch request, or reports rights on the topic without READ."""
+    """Return False if the broker refused the fetch request, or if the rights that it reported do not include READ."""
     if isinstance(fetch, KafkaError):
         return Unanswered(error_name(fetch))
     if any(one.error_code in _REFUSED for of_topic in fetch.responses for one in of_topic.partitions):

@@ -57,7 +57,7 @@ def clock_findings(clocks: MeasuredClocks) -> Iterator[Finding]:
             yield not_checked(point, f"broker {broker} did not answer")
         elif offset is None:
             reason = f"too few commits on broker {broker} in {clocks.seconds:.0f} s"
-            yield not_checked(point, reason, "run the command again while consumers of this broker commit")
+            yield not_checked(point, reason, f"run the command again while groups on broker {broker} commit")
         elif offset.least_ms > WARN_MS:
             side = "ahead of" if offset.middle_ms > 0 else "behind"
             text = (

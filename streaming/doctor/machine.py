@@ -18,7 +18,7 @@ BESIDE_HEAP_BYTES: Final = _GIB
 JVM.
 """
 BESIDE_HEAP_MANY_GROUPS_BYTES: Final = 22 * _GIB // 10
-"""Memory outside a heap of 1 GiB with 10,000 groups and 100,000 partitions (docs/SCALING.md)."""
+"""Memory outside the heap, for 10,000 groups, 100,000 partitions and a heap of 1 GiB (docs/SCALING.md)."""
 ANOTHER_CLUSTER_BYTES: Final = 34 * _GIB // 100
 """Additional memory for each further Kafka cluster (docs/SCALING.md)."""
 LEAST_FREE_BYTES: Final = 256 << 20
@@ -42,7 +42,7 @@ def heap_bytes(driver_memory: str) -> int | None:
 def memory_finding(limit_bytes: int, available_bytes: int, driver_memory: str, clusters: int) -> Finding:
     """Compare the memory of this machine or container with the memory that the monitor needs for `clusters` clusters.
 
-    `available_bytes` is the memory that is free now, without the memory of a running monitor.
+    `available_bytes` is the memory that is free now. Memory that a running monitor uses is not free.
     """
     heap = heap_bytes(driver_memory)
     if heap is None:

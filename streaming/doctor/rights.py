@@ -57,7 +57,7 @@ DESCRIBE_GROUPS: Final = Right(
     "group",
     EVERY,
     "the state and the committed offsets of each group",
-    "rebalances in progress, deleted groups and some strategies of the groups that the monitor cannot describe",
+    "rebalances in progress, deletions and some strategies, for groups that the monitor cannot describe",
 )
 DESCRIBE_CLUSTER: Final = Right(
     "DESCRIBE", "cluster", "kafka-cluster", "the list of groups", "whether the list of groups is complete"

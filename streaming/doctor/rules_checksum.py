@@ -2,4 +2,4 @@
 
 from typing import Final
 
-RULES_CHECKSUM: Final = "sha256-44b406f281e37d39"
+RULES_CHECKSUM: Final = "sha256-941777a02320086a"

@@ -60,9 +60,9 @@ class EmbeddedBroker:
     the environment variable KAFKA_JVM_PERFORMANCE_OPTS.
 
     `more_listeners` maps the names of additional listeners to their Kafka security protocols. `properties` must contain
-    the settings of the additional listeners. `joins` is the first broker of the cluster that this broker joins. The
-    first broker must run. `properties` must contain a `node.id` that no other broker of the cluster has. If `joins` is
-    None, this broker is the first broker of a new cluster.
+    the settings of the additional listeners. If `joins` is None, this broker is the first broker of a new cluster.
+    Otherwise, `joins` is the first broker of an existing cluster, and this broker joins the cluster. The first broker
+    must run. `properties` must contain a `node.id` that no other broker of the cluster has.
 
     Example:
         with EmbeddedBroker(Path("kafka"), properties={"offsets.topic.num.partitions": "3"}) as broker:
@@ -100,7 +100,7 @@ class EmbeddedBroker:
         return f"{LOOPBACK}:{self.port}"
 
     def address(self, listener: str) -> str:
-        """Return the client address of an additional listener."""
+        """Return the address that clients use for an additional listener."""
         return f"{LOOPBACK}:{self._more_listeners[listener].port}"
 
     @property
@@ -195,7 +195,7 @@ class EmbeddedBroker:
         self.stop()
 
     def _lock_folder(self) -> None:
-        """Lock the folder until the broker stops or this process ends, and write the properties file."""
+        """Lock the folder and write the properties file. The lock ends when the broker stops or this process ends."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             folder_lock = self._folder_lock = self._folder_lock or (self.folder / "in-use").open("w")
@@ -305,7 +305,7 @@ def cluster_id(source: uuid.UUID) -> str:
 
 
 def _archive_options(java: Path, class_path: str, java_options: Sequence[str] = ()) -> list[str]:
-    """Return the JVM options for the class archive (`class_archive.py`), and then KAFKA_JVM_PERFORMANCE_OPTS."""
+    """Return the JVM options for the class archive, followed by the options in KAFKA_JVM_PERFORMANCE_OPTS."""
     of_environment = shlex.split(os.environ.get(PERFORMANCE_OPTIONS, ""))
     if writes_archive([*of_environment, *java_options]):
         return of_environment
@@ -313,7 +313,10 @@ def _archive_options(java: Path, class_path: str, java_options: Sequence[str] = 
 
 
 def _find_failure_reason(log: str) -> str | None:
-    """Return the message of the first exception in a log. Without an exception, return the first error line or None."""
+    """Return the message of the first exception in a log.
+
+    If the log contains no exception, return its first error line, or None.
+    """
     lines = log.splitlines()
     exceptions = (match.group("words") for match in map(_EXCEPTION.match, lines) if match)
     errors = (line.strip() for line in lines if _ERROR.search(line))

@@ -20,7 +20,7 @@ _candidates = itertools.cycle(random.sample(_FREE_PORTS, len(_FREE_PORTS)))
 
 
 def free_port() -> int:
-    """Return a port of the loopback address that is free now. The next call returns a different port.
+    """Return a port that is free now on the loopback address. The next call returns a different port.
 
     A different process can take the port before the caller uses it.
     """

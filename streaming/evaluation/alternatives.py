@@ -2,14 +2,13 @@
 
 The monitor computes the what-if results when it evaluates a generation. Rules:
 
-1. The computation starts from the assignment of the evaluated generation. A group without a score has what-if results
+1. Each strategy starts from the assignment of the evaluated generation. A group without a score has what-if results
    only if its `score_reason` is `subscriptions_too_many` (`imbalance`, rule 4).
-2. The monitor computes results for the present number of members. A group with up to `MOST_PARTITIONS_CHANGED`
-   partitions also has results for one member more and one member fewer. A group with more than `MOST_PARTITIONS`
-   partitions has no what-if results.
-3. `remedy` is a strategy that removes the topic skew of the generation, so that the score is 100. If several strategies
-   have the score 100, `remedy` is the strategy that moves the fewest partitions
-   (`assignors.what_if.topic_skew.choose_remedy`).
+2. The monitor computes what-if results for the present number of members. For a group with up to
+   `MOST_PARTITIONS_CHANGED` partitions, it also computes results for one member more and one member fewer. A group with
+   more than `MOST_PARTITIONS` partitions has no what-if results.
+3. `remedy` is a strategy whose assignment has no topic skew and the score 100. If several strategies have the score
+   100, `remedy` is the strategy that moves the fewest partitions (`assignors.what_if.topic_skew.choose_remedy`).
 4. If one batch evaluates several generations, the monitor computes the what-if results only for the last generation.
 """
 
@@ -30,9 +29,9 @@ from streaming.events import Position
 from streaming.group.snapshot import GroupSnapshot
 
 MOST_PARTITIONS_CHANGED = 500
-"""Maximum number of partitions of a group with what-if results for a changed number of members."""
+"""If a group has more partitions, it has no what-if results for one member more or fewer (rule 2)."""
 MOST_PARTITIONS = 20_000
-"""Maximum number of partitions of a group with what-if results."""
+"""If a group has more partitions, it has no what-if results (rule 2)."""
 
 AS_IT_IS = str(Change())
 """Value of `Alternative.change` for the present number of members."""
@@ -44,7 +43,7 @@ _ACCEPTED_SCORE_REASONS = frozenset({"", "subscriptions_too_many"})
 
 
 class Alternative(msgspec.Struct, frozen=True, array_like=True):
-    """The what-if result of one strategy for the group after one `change` of its members.
+    """The what-if result of one strategy, for one `change` of the number of members.
 
     All numbers describe the assignment of `strategy`. If `strategy` is `TODAY`, all numbers describe the present
     assignment. If a user's strategy fails or returns an invalid assignment, `failure` contains a reason and a
@@ -82,7 +81,7 @@ class Alternatives(msgspec.Struct, frozen=True):
     remedy: str | None = None
 
     def as_it_is(self) -> Alternatives:
-        """Return a copy that contains only the outcomes for the present number of members."""
+        """Return a copy with only the results for the present number of members."""
         unchanged = tuple(outcome for outcome in self.outcomes if outcome.change == AS_IT_IS)
         return msgspec.structs.replace(self, outcomes=unchanged)
 

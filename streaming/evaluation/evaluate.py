@@ -2,15 +2,15 @@
 
 1. If an open transaction blocks the group, its state is Unknown and its verdict is `unknown`. The report of a blocked
    group contains rebalance counts, but no values from the last sample.
-2. While a classic group rebalances, its verdict is `rebalancing`. Only a listing of groups shows a rebalance in
-   progress, because the coordinator writes no record about it. While a KIP-848 group reconciles, its verdict stays the
+2. While a classic group rebalances, its verdict is `rebalancing`. The coordinator writes no record during a rebalance,
+   so only a listing of groups shows that the group rebalances. While a KIP-848 group reconciles, its verdict stays the
    same, because the verdict depends only on the targets.
 3. A group without membership records only commits offsets (`assign()` in the Java client). For a group that only
    commits offsets, state and type come from the listing of groups. The report of a group that only commits offsets
    contains no members, no assignment and no rebalances.
 4. For each of the three common rules, the report contains the number of partitions that break the rule. Withheld
-   partitions do not count. If the assignment of a member is unknown, the number of unowned partitions is unknown. The
-   numbers for the other two rules are then lower bounds, or unknown if the lower bound is 0.
+   partitions do not count. If the assignment of a member is unknown, the number of unowned partitions is unknown, and
+   the numbers for the other two rules are lower bounds. The report shows a lower bound of 0 as unknown.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class SampleValues(NamedTuple):
 
     `conditions` are the active conditions. `unowned_records` is the number of unread records in unowned partitions.
     `work` is the work of the members, and `cause` is the cause of the lag. If no partition of the group is late, `work`
-    and `cause` are None. `incident_id` is the id of the open incident. If the group has no active evidence,
+    and `cause` are None. `incident_id` is the id of the group's open incident. If the group has no active evidence,
     `incident_id` is None.
     """
 
@@ -105,7 +105,7 @@ def evaluate(recorded: RecordedGroup, sampled: SampleValues = NO_SAMPLE) -> Grou
 
 
 def with_sample(report: GroupReport, sampled: SampleValues) -> GroupReport:
-    """Return a copy of the report with the values of a sample. If the group is blocked, return the same report."""
+    """Return a copy of the report with the values of a sample. If the group is blocked, return `report` unchanged."""
     if report.is_blocked:
         return report
     return msgspec.structs.replace(report, **sampled._asdict())

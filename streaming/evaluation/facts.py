@@ -97,10 +97,10 @@ class AssignmentReport:
 class FairnessReport:
     """How partitions, lag and throughput are distributed. Lag and throughput come from the last measurement.
 
-    `skewed_topics` is the number of topics in which the same members have the extra partition. `skew_partitions` is the
-    number of partitions that the busiest members have above the fairest assignment (`assignors/fairness/evenness.py`).
-    `remedy` is the strategy that removes the skew with the fewest moves. `what_if` contains the what-if results for the
-    present assignment.
+    If the group has a topic skew, `skewed_topics` is the largest number of topics in which one member has an extra
+    partition. `skew_partitions` is the surplus of the assignment over the fairest assignment
+    (`assignors/fairness/evenness.py`). `remedy` is the strategy that removes the skew with the fewest moves. `what_if`
+    contains the what-if results for the present assignment.
     """
 
     work: tuple[Imbalance, ...] = ()
@@ -116,7 +116,7 @@ class FairnessReport:
 
     @cached_property
     def uneven_work(self) -> Imbalance | None:
-        """The distribution of the produce rate among members, if it is uneven (`fairness.py`, rule 4)."""
+        """The distribution of the produce rate if the work is *uneven* (`fairness.py`, rule 4), or else None."""
         return uneven_work(self.work)
 
 
@@ -141,7 +141,7 @@ class RebalanceReport:
 class Members:
     """The members of the group.
 
-    The values of single members are computed when a page or a metric first needs them, and are then cached.
+    When a page or a metric first needs the values of single members, they are computed and cached.
     """
 
     snapshot: GroupSnapshot | None = None

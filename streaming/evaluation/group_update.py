@@ -35,10 +35,10 @@ useful.
 class GroupState(msgspec.Struct, frozen=True):
     """The stored state of one group: its snapshot, and the verdicts on its present generation.
 
-    `pending` contains earlier snapshots in which some topics have an id but no name. The rows of `pending` snapshots
-    wait until the brokers return the names. `rebalance_history` covers all rebalances that have a row in the table.
-    `alternatives` contains the what-if results of the evaluated generation, but only for the present number of members.
-    `violations` are the present violations of the common rules.
+    `pending` contains earlier snapshots in which some topics have an id but no name. The monitor writes the rows of
+    `pending` snapshots when the brokers have returned the topic names. `rebalance_history` covers all rebalances that
+    have a row in the table. `alternatives` contains the what-if results of the evaluated generation, but only for the
+    present number of members. `violations` are the present violations of the common rules.
     """
 
     snapshot: GroupSnapshot
@@ -79,7 +79,7 @@ class GroupUpdate(msgspec.Struct, frozen=True):
 
 
 PENDING_MEMBERS = 10_000
-"""Maximum number of members in all snapshots of one group that wait for topic names.
+"""For each group: maximum number of members in all snapshots that wait for topic names.
 
 The names usually arrive with one of the next two samples. If the snapshots have more members, the rows of the oldest
 snapshots are written with topic ids. In these rows, `not_known` contains `topic_names`.
@@ -173,10 +173,11 @@ def _advance_all(snapshot: GroupSnapshot, events: Iterable[GroupEvent]) -> Group
 def _split_waiting(
     waiting: Sequence[GroupSnapshot], names: TopicNames
 ) -> tuple[tuple[GroupSnapshot, ...], tuple[GroupSnapshot, ...]]:
-    """Divide the snapshots: the first part ends before the first snapshot that waits for topic names.
+    """Divide the snapshots into two parts: the rows of the first part are written now, and the second part waits.
 
-    The rows of the first part are written now. If the snapshots have more than PENDING_MEMBERS members, the first part
-    also contains the oldest waiting snapshots. The rows of waiting snapshots contain topic ids.
+    The first part ends before the first snapshot that waits for topic names. If the snapshots have more than
+    PENDING_MEMBERS members, the first part also contains the oldest waiting snapshots. Their rows contain topic ids
+    instead of names.
     """
     members = 0
     first_allowed = len(waiting)
@@ -194,13 +195,13 @@ def _split_waiting(
 def _log_order(home: int | None) -> Callable[[LogEvent], tuple[bool, Position]]:
     """Return the sort key of log events: by position, but events in the group's home partition come last.
 
-    After the partition count of `__consumer_offsets` changes, the records of the group continue in its home partition.
+    If the partition count of `__consumer_offsets` changes, the group's new records are in its home partition.
     """
     return lambda event: (event.position.offsets_topic_partition == home, event.position)
 
 
 def _is_in_abandoned_partition(known: Position | None, position: Position, home: int | None) -> bool:
-    """Return True if the event's partition is not the home partition, and not the partition of the last record."""
+    """Return False if the position is in the home partition, or in the partition of the last record."""
     if known is None or known.offsets_topic_partition == position.offsets_topic_partition:
         return False
     return position.offsets_topic_partition != home
@@ -223,9 +224,9 @@ def _apply_facts(
 ) -> tuple[GroupSnapshot, _CurrentVerdict, tuple[Evaluation, ...]]:
     """Return three values: the snapshot after the external facts, its verdict, and the verdicts that became final.
 
-    `facts` does not contain the end of the group. An incomplete verdict is computed again. A complete verdict is
-    computed again if the coordinator reported a different assignor. A complete verdict is also computed again if it
-    depends on samples with corrected times. The rows of the previous verdict stay in the table.
+    `facts` contains no `GroupVanished`. An incomplete verdict is computed again. A complete verdict is computed again
+    in two cases: the coordinator has reported a different assignor, or the verdict depends on samples whose times were
+    corrected. The rows of the previous verdict stay in the table.
     """
     snapshot, evaluation = state.snapshot, state.evaluation
     for fact in facts:
@@ -240,7 +241,7 @@ def _apply_facts(
             return snapshot, _CurrentVerdict(evaluation), ()
         return snapshot, _evaluate_again(snapshot, state, evaluation, strategies), ()
     if state.pending:
-        # Older snapshots wait for topic names. This snapshot gets its verdict after them, so it gets only one verdict.
+        # Older snapshots wait for topic names. This snapshot is evaluated only once, after them.
         return snapshot, _CurrentVerdict(evaluation), ()
     again = evaluate_snapshot(snapshot, strategies)
     if again is not None and again.generation_id == evaluation.generation_id:
@@ -250,7 +251,7 @@ def _apply_facts(
 
 
 def _depends_on_samples(evaluation: Evaluation) -> bool:
-    """Return True if an outdated sample can be the cause of the verdict on the group's own strategy.
+    """Return True if an outdated sample may have caused the verdict on the group's own strategy.
 
     The verdict `match` proves that the assignment agrees with the samples. So the samples were not outdated.
     """
@@ -279,8 +280,8 @@ def _evaluate_history(
 ) -> tuple[_CurrentVerdict, tuple[Evaluation, ...]]:
     """Return the verdict on the last snapshot, and all final verdicts.
 
-    An incomplete verdict is computed again when its missing inputs arrive. If a newer record arrives earlier than the
-    missing inputs, the incomplete verdict becomes final.
+    An incomplete verdict is computed again when its missing inputs arrive. If a newer record arrives before the missing
+    inputs, the incomplete verdict becomes final.
     """
     final: list[Evaluation] = []
     for snapshot in history[-EVALUATED_RECORDS_PER_BATCH:]:
@@ -303,9 +304,9 @@ def _update_alternatives(
     final: Iterable[Evaluation],
     strategies: Sequence[PartitionAssignor],
 ) -> tuple[Alternatives | None, Alternatives | None]:
-    """Return the what-if results for the group's state, and the what-if results for the table.
+    """Return two what-if results: the first is for the group's state, and the second is for the table.
 
-    The table gets what-if results only if the present verdict became final in this batch.
+    The second result is None if the present verdict did not become final in this batch.
     """
     if present.evaluation is None:
         return None, None

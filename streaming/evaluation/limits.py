@@ -44,5 +44,5 @@ LimitsOf = Callable[[Collection[str]], Mapping[str, GroupLimits]]
 
 
 def default_limits(group_ids: Collection[str]) -> Mapping[str, GroupLimits]:
-    """Return the limits of groups without settings."""
+    """Return the default limits for each group."""
     return dict.fromkeys(group_ids, DEFAULT_LIMITS)

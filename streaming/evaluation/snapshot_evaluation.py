@@ -51,8 +51,9 @@ class Evaluation(msgspec.Struct, frozen=True):
 
     `imbalances` describes how partitions are distributed. `skew` is the topic skew, or None if there is no topic skew.
     `metadata_sampled_at_ms` is the time of the oldest sample of topic metadata. `assigned_by` is the library that
-    computed the assignment, with the evidence for the library. `not_known` contains the names of missing inputs.
-    `awaits_sample` is True if the present sample of a topic is older than the record and contradicts the record.
+    computed the assignment, and describes how the monitor recognised this library. `not_known` contains the names of
+    missing inputs. `awaits_sample` is True if the last sample of a topic is older than the record and contradicts the
+    record.
     """
 
     position: Position
@@ -67,7 +68,7 @@ class Evaluation(msgspec.Struct, frozen=True):
 
     @property
     def is_complete(self) -> bool:
-        """True if no topic metadata was missing or outdated.
+        """True if the metadata of all topics was present and up to date.
 
         An incomplete evaluation is repeated when the metadata arrives.
         """
@@ -79,10 +80,10 @@ class Evaluation(msgspec.Struct, frozen=True):
         return next((drift for drift in self.drifts if drift.is_group_strategy), None)
 
     def without_topics(self) -> Evaluation:
-        """Return a copy of the evaluation for the stored state.
+        """Return the evaluation as the stored state contains it.
 
-        If the evaluation is complete, the imbalances of single topics are removed. Only the tables need imbalances of
-        single topics, and a group can have many topics.
+        A complete evaluation is stored without the imbalances of single topics. Only the tables need these imbalances,
+        and a group can have many topics.
         """
         if not self.is_complete:
             return self
@@ -131,7 +132,7 @@ def _evaluate_assignment(
 def _missing_inputs(snapshot: GroupSnapshot, assigned_by: Leader) -> tuple[str, ...]:
     """Return the names of the missing inputs.
 
-    `metadata_of_the_time` is a missing input if a topic was sampled after the record.
+    `metadata_of_the_time` is a missing input in the polling mode, or if a topic was sampled after the record.
     """
     position = snapshot.position
     is_late = position is not None and any(
@@ -152,7 +153,7 @@ def _divides_partitions(snapshot: GroupSnapshot) -> bool:
 
 
 def _without_assignment(snapshot: GroupSnapshot, position: Position) -> Evaluation | None:
-    """Return the evaluation of a group without verdicts, or of a group whose coordinator is computing the assignment.
+    """Evaluate a group that has no verdicts (rule 2), or whose coordinator is computing the assignment (rule 3).
 
     If no member names an assignor, the strategy is the assignor that the coordinator reported. If the coordinator has
     not reported an assignor, the strategy is an empty string.
@@ -190,10 +191,10 @@ def _as_leader_computes(leader: Leader, assignor: PartitionAssignor) -> Partitio
 def keeps_verdict(previous: Evaluation | None, snapshot: GroupSnapshot) -> bool:
     """Return True if the previous verdict still applies after a new record of the group.
 
-    If a static member rejoins, the coordinator writes a second record with the same generation. The second record has a
-    new member id and no claims. The leader did not compute a new assignment, so the verdict on the first record still
-    applies. In a KIP-848 group, the verdict on the targets of an epoch applies while the members move to these targets.
-    If the generation is unknown, the previous verdict does not apply.
+    If a static member rejoins, the coordinator writes a second record with the same generation. In the second record,
+    the member has a new id and claims no partitions. The leader did not compute a new assignment, so the verdict on the
+    first record still applies. In a KIP-848 group, the verdict on the targets of an epoch applies while the members
+    move to these targets. If the generation is unknown, the previous verdict does not apply.
     """
     if previous is None or snapshot.generation_id is None or not snapshot.member_count():
         return False

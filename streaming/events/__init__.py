@@ -68,10 +68,10 @@ class ModernDescription(msgspec.Struct, frozen=True):
 
 
 class GroupDescribed(msgspec.Struct, frozen=True, tag="group_described"):
-    """A coordinator's full description of a group. `state` is the coordinator's name of the group's state.
+    """A coordinator's full description of a group. `state` is the state name in the response.
 
     A description has no position in a log, so `offsets_topic_partition` is POLLED_PARTITION. `offsets_topic_offset` is
-    a number that increases with each response. `timestamp_ms` is the start time of the poll. Either `classic` or
+    a number that increases with each response. `timestamp_ms` is the start time of the poll. One of `classic` and
     `modern` is None.
     """
 
@@ -160,7 +160,7 @@ class TopicMetadata(msgspec.Struct, frozen=True):
         racks: for each partition, the racks of its replicas.
         topic_id: None if the brokers have no topic ids, or if the group does not need the id.
         since_ms: the time of the first sample that showed the value of `partitions`. All later samples showed the same
-            number of partitions. `since_ms` is set only in the state of a group.
+            number of partitions. Only metadata in the state of a group has `since_ms`.
 
     """
 
@@ -182,9 +182,9 @@ class TopicMetadata(msgspec.Struct, frozen=True):
 class TopicsSampled(msgspec.Struct, frozen=True, tag="topics_sampled"):
     """Metadata of the topics that a group subscribes to. The Spark driver sends `TopicsSampled`.
 
-    Metadata in the group's state can have a later time than the driver's last sample. A later time means that the
-    driver's clock was wrong earlier. Then `is_time_corrected` is True, and the event replaces the metadata in the
-    group's state.
+    Metadata in the group's state can have a later time than the driver's last sample. This means that the driver's
+    clock was ahead when the metadata was sampled. Then `is_time_corrected` is True, and the event replaces the metadata
+    in the group's state.
     """
 
     topics: dict[str, TopicMetadata]
@@ -224,8 +224,8 @@ class GroupForgotten(msgspec.Struct, frozen=True, tag="group_forgotten"):
 class AssignorReported(msgspec.Struct, frozen=True, tag="assignor_reported"):
     """The assignor that the coordinator reported for a KIP-848 group at an epoch.
 
-    The event is ignored if a member names an assignor, or if the group has reached a different epoch. At a different
-    epoch, a new member can name an assignor.
+    The event is ignored if a member specifies an assignor. It is also ignored if the group has reached a different
+    epoch, because a new member may specify an assignor at that epoch.
     """
 
     epoch: int

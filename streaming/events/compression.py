@@ -1,4 +1,4 @@
-"""Compresses large values between the processes of a batch.
+"""Compresses large values that processes send to each other during a batch.
 
 A record of a group with 1,000 members can have a size of 1 MB. Such a record repeats the names of topics and clients,
 so Zstandard reduces its size to a tenth. Without compression, many of these records in one batch do not fit into the

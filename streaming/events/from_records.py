@@ -73,7 +73,7 @@ def _group_type_of(key: bytes) -> str:
 
 
 def entry_name(event: LogEvent) -> tuple[str, str]:
-    """Return the entry of a group's state that a record replaces: its kind, and its member id or regular expression.
+    """Return which entry of a group's state a record replaces: the kind, and the member id or regular expression.
 
     >>> entry_name(CurrentWritten(Position(0, 5, 7), CONSUMER, "m", None))
     ('current', 'm')
@@ -90,8 +90,9 @@ def entry_name(event: LogEvent) -> tuple[str, str]:
 def _one_entry_a_member(metadata: GroupMetadata) -> GroupMetadata:
     """Remove all entries of a member id except the last.
 
-    When a coordinator loads its log, `ClassicGroup.add` does the same. A coordinator never writes duplicate member ids,
-    but other clients can. A record with duplicate member ids must not stop the evaluation of all other groups.
+    When a coordinator loads its log, `ClassicGroup.add` also keeps only the last entry. A coordinator never writes
+    duplicate member ids, but other clients can. A record with duplicate member ids must not stop the evaluation of all
+    other groups.
     """
     last = {member.member_id: member for member in metadata.members}
     return metadata if len(last) == len(metadata.members) else replace(metadata, members=tuple(last.values()))

@@ -7,8 +7,8 @@ No record contains the assignor of the coordinator. The assignor can be differen
    enough records to know the state of the group. No member specifies an assignor.
 2. The monitor sends the first request immediately, and then one request every `ASK_AGAIN_SECONDS`.
 3. If the group has a new epoch, the monitor sends the next request immediately in two cases. In the first case, the
-   assignor is unknown. In the second case, the group's targets break a rule of the known assignor. A changed assignor
-   of the broker is a possible reason.
+   assignor is unknown. In the second case, the group's targets break a rule of the known assignor. A possible reason is
+   that the broker now uses a different assignor.
 4. A response contains a group epoch. The assignor in the response is valid only for the epoch in the response. The
    monitor uses a response only after it has read records with the epoch of the response.
 5. If the coordinator does not answer, the known assignor of the group does not change.
@@ -32,7 +32,8 @@ ASK_AGAIN_SECONDS = 600.0
 class AssignorRequest:
     """The last request about a group. `answer` is None if the coordinator did not answer.
 
-    `epoch` is the group epoch in the response. Without a response, `epoch` is the last group epoch in the records.
+    `epoch` is the group epoch in the response. If there was no response, `epoch` is the last group epoch in the
+    records.
     """
 
     asked_seconds: float
@@ -76,7 +77,7 @@ def reported_assignor(description: Description | None) -> AssignorReported | Non
 
 
 def pending_assignor(snapshot: GroupSnapshot, last: AssignorRequest | None) -> AssignorReported | None:
-    """Return the last response, if its epoch is the group's epoch and its assignor is new (rule 4)."""
+    """Return the last response if it is for the group's epoch and differs from the known assignor (rule 4)."""
     if last is None or last.answer is None or snapshot.modern is None:
         return None
     is_news = last.answer.assignor != snapshot.modern.assignor and last.answer.epoch == snapshot.modern.epoch

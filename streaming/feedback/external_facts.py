@@ -31,7 +31,7 @@ def pending_facts(
     """Return all facts that the group needs and that its state does not contain yet.
 
     `pending` contains the earlier snapshots of the group whose table rows are not written yet. The result also contains
-    samples of the topics to which `pending` snapshots subscribe.
+    samples of the subscribed topics in these snapshots.
     """
     if snapshot.is_over and sample.deletion_time_ms - _ended_at_ms(snapshot) > FORGET_AFTER_MS:
         return (GroupForgotten(),)
@@ -72,7 +72,7 @@ def _is_in_future(snapshot: GroupSnapshot, topic: str, sampled: TopicMetadata, s
 
     Newer stored metadata means that the monitor's clock was ahead when the metadata was sampled. Without a correction,
     the state would ignore all samples until their time is later than the stored time. While the cluster time is
-    unknown, the result is False, because the time of the last sample may be wrong. In the polling mode, the cluster
+    unknown, the result is False, because the time of the last sample may be wrong too. In the polling mode, the cluster
     time does not matter, because all times come from the monitor's clock.
     """
     known = snapshot.topics.get(topic)

@@ -1,27 +1,27 @@
 """Applies an event to the state of a group.
 
-The terms are the same as in Kafka's coordinator (`ClassicGroup`, `ConsumerGroup`, `GroupMetadataManager`). For a
-classic group, "generation" means its generation. For every other group, "generation" means the group epoch. Rules:
+The terms are the same as in Kafka's coordinator (`ClassicGroup`, `ConsumerGroup`, `GroupMetadataManager`). "Generation"
+means the generation of a classic group, or the group epoch of any other group. Rules:
 
 1. The state contains the position of the group's last record. A record at or before the stored position was already
    read and does not change the state. So the counts stay correct if the monitor reads the log a second time. Only
    positions in the same partition are compared. If the partition count of `__consumer_offsets` changes, a group can
-   move to a different partition (`combine.own_partitions`). In the new partition, the group is treated as created again
+   move to a different partition (`combine.own_partitions`). In the new partition, the group counts as created again
    (rule 5).
 2. The first record of a group does not change the counts, because its earlier records are unknown.
-3. If a record has the same generation as the previous record, the group has not rebalanced. In a record with the same
-   generation, a static member rejoined with a new member id and its old assignment.
+3. If a record has the same generation as the previous record, the group has not rebalanced. Such a record means that a
+   static member rejoined with a new member id and its old assignment.
 4. If the generation is higher than before, the difference is added to the number of rebalances. If the group has no
    members in the new generation, the difference includes one transition to Empty. The transition to Empty has its own
    counter and does not count as a rebalance.
-5. If the generation is lower, or if the previous record was a tombstone, the group was created again. The number of
-   rebalances is kept, and the record does not change the number.
+5. If the generation is lower than before, or if the previous record was a tombstone, the group was created again. The
+   record does not change the number of rebalances.
 6. An upgrade to the consumer protocol, or a downgrade from the consumer protocol, starts with a tombstone. The next
    record is from the same group and has a different group type. The coordinator writes the tombstone and the next
    record in one append. The group keeps its counts. An empty group can start again at a lower generation. Such a
    restart of an empty group does not change the counts. For a streams group, the tombstone of its topology comes
    between the tombstone of the group and the next record. The tombstone of a topology does not create an event. So for
-   a streams group, rule 6 also applies to the second record after the tombstone of the group.
+   a streams group, this rule also applies to the second record after the tombstone of the group.
 7. The generation of a classic group can increase by more than 1 from one record to the next. The state then contains a
    `Skip` for the generations without a record. The monitor removes the `Skip` when it knows whether it has read the
    complete log between the two records. If the group is deleted earlier, the `Skip` stays. Without this rule, the
@@ -30,26 +30,27 @@ classic group, "generation" means its generation. For every other group, "genera
 8. The monitor computes the state of a consumer or share group as the coordinator does. If records are missing, the
    state is Unknown. For streams groups, the records contain only a part of the state. So the state of a streams group
    is Empty or Unknown.
-9. If the coordinator reports that a group does not exist, the group's state becomes Gone. If the monitor has read a
-   newer record of the group in the meantime, the state does not change. The time of the state Gone is always later than
-   the group's last record.
+9. If the coordinator reports that a group does not exist, the group's state becomes Gone. If the monitor has already
+   read a newer record of the group, the state does not change. The time of the state Gone is always later than the
+   group's last record.
 10. A coordinator's response (`GroupDescribed`) replaces the whole state. If the response is equal to the previous
     response, the state does not change. If the group type is not the same as in the previous response, the group was
     upgraded or downgraded. For a classic group, the response contains no generation. So a response counts as one
-    rebalance (or one transition to Empty) under two conditions. First, the response shows that the group is not in a
-    rebalance. Second, the previous response showed a rebalance, or different members, subscriptions or assignments. The
-    count is a lower bound, because the monitor can miss rebalances between two responses.
+    rebalance (or one transition to Empty) only if two conditions are true. First, the response shows that the group is
+    not in a rebalance. Second, the previous response showed a rebalance, or different members, subscriptions or
+    assignments. The number of rebalances is a lower bound, because the monitor can miss rebalances between two
+    responses.
 11. With a new checkpoint, the monitor reads the log again from its start. If the tables contain counts of the group
-    from an earlier checkpoint, the counts continue. Records up to the group's last row in the tables are not counted
-    again (`Resume`).
+    from an earlier checkpoint, the monitor continues these counts. It counts only the records after the group's last
+    row in the tables (`Resume`).
 12. If a record cannot be decoded, the state of the group is Unknown, because the previous state is outdated. A classic
     group stays Unknown until its next record. The first record after an undecodable record does not change the counts.
     For other group types, each record replaces one entry, for example the metadata of a member. A group with an
     undecodable entry stays Unknown until the next record of the same entry. The metadata of topics is kept, because a
     group's record does not change topics.
 13. A coordinator can report the assignor of a KIP-848 group. The coordinator's response contains an epoch. The monitor
-    uses a reported assignor from its epoch on, until the coordinator reports a different assignor. If a member
-    specifies an assignor, the monitor uses the member's assignor instead.
+    uses the reported assignor for this epoch and for later epochs, until the coordinator reports a different assignor.
+    If a member specifies an assignor, the monitor uses the member's assignor instead.
 """
 
 from __future__ import annotations
@@ -116,9 +117,9 @@ def _apply_log_event(snapshot: GroupSnapshot, event: LogEvent) -> GroupSnapshot:
 
 
 def _resume_counting(snapshot: GroupSnapshot, resume: Resume, offsets_topic_partition: int) -> GroupSnapshot:
-    """Continue the counts of the group after its last row from an earlier checkpoint (rule 11).
+    """Continue the counts in the last row that an earlier checkpoint wrote for the group (rule 11).
 
-    If compaction removed all earlier records of the group, the result contains the values of the last row.
+    If compaction removed all earlier records of the group, the result takes its values from this row.
     """
     known = snapshot
     if snapshot.position is None:
@@ -160,7 +161,8 @@ def _is_in_other_partition(snapshot: GroupSnapshot, event: LogEvent) -> bool:
 def _leave_earlier_partition(snapshot: GroupSnapshot, event: LogEvent) -> GroupSnapshot:
     """If the event is from a different partition, mark the group in its earlier partition as Gone.
 
-    The `Skip` values are removed, because only the earlier partition can prove failed rebalances.
+    The `Skip` values are removed, because only the log of the earlier partition can prove that they were failed
+    rebalances.
     """
     if not _is_in_other_partition(snapshot, event):
         return snapshot

@@ -1,4 +1,4 @@
-"""Applies an external fact to the state of a group: rules 7, 9 and 13 of `advance`, and samples."""
+"""Applies an external fact to the state of a group: a sample of topics, or a fact of rule 7, 9 or 13 of `advance`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _store_topics(snapshot: GroupSnapshot, event: TopicsSampled) -> GroupSnapsho
 def _with_known_since(known: TopicMetadata | None, sampled: TopicMetadata) -> TopicMetadata:
     """Return the new sample. If partition count and topic id did not change, copy the known start time (`since_ms`).
 
-    If the known sample is later than the new sample, nothing is copied, because the known times are wrong.
+    If the known sample has a later time than the new sample, its times are wrong. Then nothing is copied.
     """
     if (
         known is None

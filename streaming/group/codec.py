@@ -1,8 +1,8 @@
 """Encodes each state value as a version number and bytes, and decodes it again.
 
-A checkpoint can be older than the monitor that reads it. So every stored value has a version number. For each older
-version, a codec has a function that converts bytes of this version to the next version. If the version of a value is
-newer than the version of the codec, the codec raises an error.
+The monitor can read a checkpoint that an earlier version of the monitor wrote. So every stored value has a version
+number. For each older version, a codec has a function that converts bytes of this version to the next version. If the
+version of a value is newer than the version of the codec, the codec raises an error.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class StateCodec(Generic[Stored]):
         self._decoder = msgspec.msgpack.Decoder(stored_type)
 
     def encode(self, value: Stored) -> tuple[int, bytes]:
-        """Encode a value in the present version."""
+        """Encode a value in the current version."""
         encoded = self._encoder.encode(value)
         return self.version, compressed(encoded) if self._is_compressed else encoded
 
@@ -60,9 +60,9 @@ class StateCodec(Generic[Stored]):
             )
 
     def decode(self, version: int, encoded: bytes) -> Stored:
-        """Decode a value. If necessary, convert bytes of an older version to the present version first, step by step.
+        """Decode a value. If necessary, convert bytes of an older version to the current version first, step by step.
 
-        Raises StateVersionError if the version is newer than the present version, or if a migration is missing.
+        Raises StateVersionError if the version is newer than the current version, or if a migration is missing.
         """
         self.check(version)
         for older in range(version, self.version):

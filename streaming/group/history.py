@@ -71,7 +71,7 @@ def _has_changed(before: GroupSnapshot, after: GroupSnapshot) -> bool:
 def _is_acknowledged(snapshot: GroupSnapshot) -> bool:
     """Return True if every member has acknowledged its target.
 
-    The row of the last acknowledgement shows which members wait for partitions of other members.
+    The row after the last acknowledgement shows which members wait for partitions that other members must release.
     """
     return snapshot.modern is not None and not snapshot.modern.unacknowledged_members
 

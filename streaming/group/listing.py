@@ -1,6 +1,6 @@
 """Defines the types of the brokers' responses about groups: listings, descriptions and committed offsets.
 
-A response shows the present state of a group, but no history and no timestamp. A response about a classic group also
+A response shows the current state of a group, but no history and no timestamp. A response about a classic group also
 contains no generation. If the broker did not return a value, the value is None. If a request was not answered, the
 result is `Unanswered`. If the coordinator reports that a group does not exist, the result is `GroupNotFound`. A listing
 can be incomplete (`gaps`). A group that is missing in an incomplete listing can still exist:
@@ -63,7 +63,7 @@ class GroupListing:
     """All groups that the brokers listed, and the reasons why other groups can be missing.
 
     Even a complete listing does not prove that a group is gone. The monitor asks the brokers one after the other. If
-    the coordinator of a group changes between two requests, possibly no broker lists the group. Only `GroupNotFound`
+    the coordinator of a group changes between two requests, the group may be in no broker's list. Only `GroupNotFound`
     proves that a group is gone.
     """
 
@@ -102,8 +102,8 @@ def rebalancing_since_ms(
 def shown_state(snapshot: GroupSnapshot, listing: GroupListing | None) -> str:
     """Return the group's state, from its records or from the listing.
 
-    The listing is used only for two states that records cannot show. The two states are the rebalance of a classic
-    group, and the state of a streams group with members. The listing must be later than the records.
+    The listing is used only in two cases that records cannot show: if a classic group is in a rebalance, and if a
+    streams group has members. The listing must be later than the records.
     """
     position = snapshot.position
     listed = listing.groups.get(snapshot.group_id) if listing else None

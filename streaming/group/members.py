@@ -33,7 +33,7 @@ class GroupMember(msgspec.Struct, frozen=True):
         pending_revocation: the partitions that the member still owns and must revoke.
         session_timeout_ms: None if the source is DescribeGroups, or if the member uses the KIP-848 protocol. With this
             protocol, the group's configuration sets the timeout.
-        rebalance_timeout_ms: None for share groups, and if the source is DescribeGroups.
+        rebalance_timeout_ms: None in share groups. Also None if the source is DescribeGroups.
 
     All partitions are sorted (topic, partition) pairs. If the name of a topic is unknown, the topic id replaces the
     name.
@@ -62,7 +62,7 @@ class GroupMember(msgspec.Struct, frozen=True):
 
 
 def member_name(client_id: str, client_host: str, group_instance_id: str | None) -> str:
-    """Return the name of a member: the instance id, or the client id and the host without an instance id.
+    """Return the name of a member: the instance id if it exists, otherwise the client id and the host.
 
     The member id is not used, because a client gets a new member id at every start.
 

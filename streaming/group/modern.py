@@ -51,7 +51,7 @@ class ModernGroup(msgspec.Struct, frozen=True):
         unreadable: entries whose last record cannot be decoded.
         unreconciled_members: number of members that have not reached their target yet.
         unacknowledged_members: number of members that have not acknowledged their target yet. Both numbers are stored,
-            because a new count of all members at each record would be too slow (`recount_members`).
+            because it would be too slow to count all members again for each record (`recount_members`).
         assignor: the assignor that the coordinator reported. No record contains this assignor. The reported assignor is
             used only if no member specifies an assignor.
 
@@ -93,12 +93,12 @@ class ModernGroup(msgspec.Struct, frozen=True):
         return tuple(sorted({*member.subscribed_topics, *self.regexes.get(member.subscribed_regex or "", ())}))
 
     def _is_unresolved(self, member_id: str) -> bool:
-        """Return True if the record with the topics of the member's regular expression is missing.
+        """Return True if the coordinator has resolved the member's regular expression, but the record is missing.
 
         The coordinator resolves an expression some time after the first member subscribes with the expression. Before
         that time, the member gets no partitions. So if the member has a target, the coordinator has already written the
-        record with the topics. The record with the topics is missing if compaction removed it, or if the monitor does
-        not read the log.
+        record with the topics. This record is missing if compaction removed it, or if the monitor does not read the
+        log.
         """
         regex = self.members[member_id].subscribed_regex
         return bool(regex) and regex not in self.regexes and bool(self.targets.get(member_id))
@@ -112,18 +112,18 @@ class ModernGroup(msgspec.Struct, frozen=True):
         """Return the assignor in use, or None if unknown.
 
         The assignor is unknown if no member specifies an assignor, and the coordinator has not reported an assignor.
-        The assignor is also unknown if several assignors have the most votes.
+        The assignor is also unknown if several assignors share the highest number of votes.
         """
         named = self.server_assignors()
         return named[0] if len(named) == 1 else None
 
     def server_assignors(self) -> tuple[str, ...]:
-        """Return the assignors that are possibly in use.
+        """Return the assignors that may be in use.
 
-        The result contains the assignors with the most votes of members. If several assignors have the most votes,
-        `ModernGroup.computePreferredServerAssignor` can return any assignor of them. If no member votes, the broker
-        uses the first assignor in its configuration. No record contains the first assignor in the configuration. So the
-        result is the assignor that the coordinator reported.
+        Each member votes for the assignor that it specifies. The result contains the assignors with the highest number
+        of votes. If several assignors share this number, `ModernGroup.computePreferredServerAssignor` can return any of
+        them. If no member votes, the broker uses the first assignor in its configuration. No record contains this
+        assignor. So in this case, the result is the assignor that the coordinator reported.
         """
         votes = Counter(member.server_assignor for member in self.members.values() if member.server_assignor)
         if not votes:
@@ -150,7 +150,7 @@ class ModernGroup(msgspec.Struct, frozen=True):
         return frozenset(held)
 
     def unnamed_target_ids(self) -> frozenset[str]:
-        """Return the ids of the topics in the targets whose names are unknown."""
+        """Return the ids of the topics in the targets, if the name of the topic is unknown."""
         return frozenset(topic_id for target in self.targets.values() for topic_id, _ in target).difference(
             self.topic_names
         )
@@ -160,12 +160,12 @@ class ModernGroup(msgspec.Struct, frozen=True):
         return self.topic_ids().difference(self.topic_names)
 
     def not_known(self) -> tuple[str, ...]:
-        """Return the kinds of missing entries, in Kafka's terms. The result is empty if no entry is missing.
+        """Return the kinds of entries that are missing in the group, in Kafka's terms. The result can be empty.
 
-        The group's state is unknown without the group epoch, with an undecodable record, or without the metadata of a
-        member. A current assignment can be missing because the current assignment of a new member comes later in the
-        same append. A current assignment can also be missing because compaction removed the record. The result never
-        contains the assignment epoch, because a new group has no assignment epoch before its first target.
+        The group's state is unknown if the group epoch or the metadata of a member is missing, or if a record is
+        undecodable. A current assignment can be missing for two reasons: compaction removed it, or the member is new
+        and its current assignment comes later in the same append. The result never contains the assignment epoch:
+        before its first target, a new group has none.
         """
         has_target = self.assignment_epoch is not None and self.assignment_epoch == self.epoch
         return tuple(
@@ -182,9 +182,9 @@ class ModernGroup(msgspec.Struct, frozen=True):
         )
 
     def regexes_are_unresolved_yet(self) -> bool:
-        """Return True if the coordinator has not yet resolved any of the regular expressions without a record.
+        """Return True if no record of a resolved regular expression is missing (`_is_unresolved`).
 
-        Then no member with an unresolved expression has a target.
+        Then the coordinator has not resolved the expressions without a record yet, and their members have no targets.
         """
         return not self._unresolved_members()
 
@@ -201,7 +201,10 @@ def replay(group: ModernGroup, event: ModernEvent | DecodeFailed) -> ModernGroup
 
 
 def with_reported_assignor(group: ModernGroup, event: AssignorReported) -> ModernGroup:
-    """Return the group with the reported assignor, if the assignor was reported for the group's present epoch."""
+    """Return the group with the reported assignor.
+
+    The group does not change if the assignor was reported for a different epoch, or if a member specifies an assignor.
+    """
     if event.epoch != group.epoch or group.names_assignor():
         return group
     return msgspec.structs.replace(group, assignor=event.assignor)
@@ -233,7 +236,7 @@ def _apply(group: ModernGroup, event: ModernEvent) -> ModernGroup:
 
 def _with_member(group: ModernGroup, event: MemberEvent) -> ModernGroup:
     if isinstance(event, MemberWritten):
-        # The assignor that the coordinator reported is possibly this member's assignor. So it is requested again.
+        # The coordinator may have reported this member's assignor. So the monitor asks the coordinator again.
         names_assignor = event.member is not None and event.member.server_assignor
         return msgspec.structs.replace(
             group,
@@ -258,7 +261,7 @@ Entry = TypeVar("Entry")
 
 
 def _put(entries: dict[str, Entry], key: str, entry: Entry | None) -> dict[str, Entry]:
-    """Return the entries after one entry was added or replaced. If the value is None, the entry is removed."""
+    """Return the entries with one entry added or replaced. If `entry` is None, return them without `key`."""
     if entry is not None:
         return {**entries, key: entry}
     return {other: kept for other, kept in entries.items() if other != key} if key in entries else entries

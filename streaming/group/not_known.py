@@ -1,8 +1,8 @@
-"""Lists the unknown facts about a group. Tables and dashboards show one word for each fact.
+"""Lists the unknown facts about a group. In tables and dashboards, one word stands for each fact, for example `leader`.
 
-If the monitor reads the log, unknown facts have a record that is undecodable or was removed by compaction. In the
-polling mode (`source.kind = "admin-api"`), a fact is unknown because no coordinator returns it. The value of an unknown
-fact is None. Exception: the value of an unknown count is a lower bound.
+If the monitor reads the log, a fact is unknown because its record is undecodable, or because compaction removed its
+record. In the polling mode (`source.kind = "admin-api"`), a fact is unknown because no coordinator returns it. The
+value of an unknown fact is None. Exception: for an unknown count, the value is a lower bound.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 
 MEMBER_SUBSCRIPTION: Final = "member_subscription"
 MEMBER_ASSIGNMENT: Final = "member_assignment"
-"""Bytes of a classic member that cannot be decoded. The values of the group's other members are known."""
+"""The bytes of a classic member cannot be decoded. The values of the group's other members are known."""
 
 TOPIC_NAMES: Final = "topic_names"
 """Some topics are shown by id, because their names are unknown.
@@ -59,7 +59,7 @@ def _unreadable(snapshot: GroupSnapshot) -> tuple[str, ...]:
 
 
 def unknown_inputs(snapshot: GroupSnapshot) -> tuple[str, ...]:
-    """Return the words for unknown subscriptions and assignments.
+    """Return the unknown facts about subscriptions and assignments.
 
     If the result is not empty, the assignment cannot be evaluated.
     """
@@ -75,7 +75,7 @@ def unknown_inputs(snapshot: GroupSnapshot) -> tuple[str, ...]:
 
 
 def unknown_bytes(snapshot: GroupSnapshot) -> tuple[str, ...]:
-    """Return the words for subscriptions and assignments that are unknown for at least one member of a classic group.
+    """Return MEMBER_SUBSCRIPTION and MEMBER_ASSIGNMENT, each if it is unknown for a member of a classic group.
 
     Groups with a protocol type other than `consumer` are ignored, because their bytes have different formats. A group
     in a rebalance is also ignored, because the coordinator returns no bytes for members during a rebalance.

@@ -59,8 +59,8 @@ class GroupTotals(msgspec.Struct, frozen=True):
 
     Attributes:
         rebalances: sum of all increases of the generation or epoch, minus the transitions to Empty.
-        rebalances_failed: number of rebalances in which members joined but never synced. Only rebalances that the log
-            proves are counted.
+        rebalances_failed: number of rebalances in which members joined but never synced. A rebalance is counted only if
+            the log proves that it failed.
         empty_transitions: number of times that the group lost its last member.
         incarnations: number of times that the group was created.
 
@@ -77,7 +77,7 @@ class Resume(msgspec.Struct, frozen=True):
 
     The monitor reads the log again from its start, to find the members and their subscriptions. The monitor does not
     count records up to `offsets_topic_offset` again. `offsets_topic_partition` is None if an earlier version of the
-    monitor wrote the row. Without a stored partition, only offsets are compared.
+    monitor wrote the row. Then `is_before` compares only the offsets.
     """
 
     offsets_topic_offset: int
@@ -90,7 +90,7 @@ class Resume(msgspec.Struct, frozen=True):
     def is_before(self, position: Position) -> bool:
         """Return True if the record at the given position is later than the record of the row.
 
-        A record in a different partition is later, because the group moved to the different partition
+        If the record is in a different partition, the group has moved there, so the record is later
         (`combine.own_partitions`).
         """
         is_same_partition = self.offsets_topic_partition in {None, position.offsets_topic_partition}

@@ -4,10 +4,10 @@ Records of KIP-848, share and streams groups contain topic ids but no topic name
 record, the monitor requests the names of all topics from the brokers (`TopicNames`). Rules:
 
 1. If a topic id in the group's state has no name, the monitor adds the name from the brokers' response.
-2. If the brokers' response does not contain the topic id of an older record, the topic was deleted. The name of a
-   deleted topic stays unknown. The clocks of brokers and monitor can differ. So a record is older only if its timestamp
-   is more than a minute before the request.
-3. If a topic id in a later record has no name, the monitor waits for its sample (`history.awaits_names`).
+2. If a record is older than the request, and the brokers' response does not contain its topic id, the topic was
+   deleted. The name of a deleted topic stays unknown. The clocks of brokers and monitor can differ. So a record counts
+   as older only if its timestamp is more than a minute before the request.
+3. If a topic id in a later record has no name, the monitor waits for a sample of the topic (`history.awaits_names`).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def with_names(snapshot: GroupSnapshot, names: Mapping[str, str]) -> GroupSnapsh
 
 
 def waits_for_names(snapshot: GroupSnapshot, names: TopicNames) -> bool:
-    """Return True if a later sample can contain the name of an id in the snapshot (rules 2 and 3)."""
+    """Return True if the name of a topic id is missing, and a later sample can contain it (rules 2 and 3)."""
     asked_at_ms, position = names.asked_at_ms, snapshot.position
     if asked_at_ms is not None and position is not None and position.timestamp_ms + CLOCKS_DIFFER_BY_MS < asked_at_ms:
         return False

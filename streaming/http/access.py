@@ -6,15 +6,15 @@
 2. The monitor refuses a users file or a private key that other users can read or write. `config/private_files.py`
    describes two exceptions in which other users may read the file.
 3. For an unknown name, the server checks the password against a bcrypt hash of equal cost. All requests with the same
-   unknown name use the same bcrypt hash. So the response time does not show an attacker which names exist. If a name
-   and a password are correct, the server stores a digest of both in memory. Without a cache of checked passwords, each
-   scrape would take a tenth of a second longer. The server checks one password at a time. So an attacker who guesses
-   passwords uses at most one CPU core.
+   unknown name use the same bcrypt hash. So an attacker cannot learn from the response time which names exist. If a
+   name and a password are correct, the server stores a digest of both in memory. Without these digests, each scrape
+   would take 0.1 s longer. The server checks one password at a time. So an attacker who guesses passwords uses at most
+   one CPU core.
 4. If the certificate file or the key file changes, the next connection uses the new files. If the new key does not
    match the new certificate, the server continues to use the old files.
 5. Some programs write a file in several steps, for example first the certificate and then its chain. So the server
-   loads new files only if they have not changed for `SETTLE_SECONDS`. If a file changes while the server loads it, the
-   server continues to use the old certificate.
+   loads changed files only after `SETTLE_SECONDS` without a further change. If a file changes while the server loads
+   it, the server continues to use the old certificate.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Users:
     def _decoy(self, name: bytes) -> bytes:
         """Return the hash that `admits` uses for an unknown name.
 
-        The same name gets the same hash, even after a restart.
+        A name always gets the same hash, even after a restart.
         """
         chosen = int.from_bytes(hmac.new(self._decoy_key, name, hashlib.sha256).digest()[:8], "big")
         return self._decoys[chosen % len(self._decoys)]
@@ -147,7 +147,7 @@ class Certificate:
                 self._context = renewed
                 _log.info("the certificate of the HTTP port was renewed")
             except AccessError as error:
-                _log.warning("the renewed certificate cannot be used, the old one stays in use: %s", error)
+                _log.warning("the renewed certificate cannot be used. The old certificate stays in use: %s", error)
             self._loaded_versions = versions
         return self._context
 
@@ -160,7 +160,7 @@ class Certificate:
 
 
 class _FileVersion(NamedTuple):
-    """The attributes by which the server detects a changed file.
+    """The attributes that show whether a file has changed.
 
     At least one attribute changes if the content or the mode changes.
     """
@@ -174,7 +174,7 @@ class _FileVersion(NamedTuple):
 def _has_settled(versions: Sequence[_FileVersion]) -> bool:
     """Return True if no file changed in the last SETTLE_SECONDS (rule 5).
 
-    A change time in the future is not recent.
+    If the change time of a file is in the future, the change does not count as recent.
     """
     now_ns = time.time_ns()
     return not any(0 <= now_ns - version.changed_ns < SETTLE_SECONDS * 1e9 for version in versions)

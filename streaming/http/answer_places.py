@@ -4,8 +4,9 @@
 2. If a place is free, the client address with the fewest places gets the place. If several addresses have the fewest
    places, the oldest request from these addresses gets the place.
 3. If no place is free, a request can take the place of a client that reads its response slowly. The address of the slow
-   client must have at least two places more than the address of the request. Among several slow clients, the request
-   takes the oldest place of the address with the most places. The server closes the connection of the slow client.
+   client must have at least two places more than the address of the request. If several slow clients can lose their
+   places, the address with the most places loses the place of its oldest slow client. The server closes the connection
+   of this client.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class AnswerPlaces(Generic[C]):
         return client in self._holders
 
     def open_requests(self, address: str) -> int:
-        """Return the number of requests of this address that have a place or wait for a place."""
+        """Return how many requests of this address have a place or wait for a place."""
         return sum(client.address == address for client in (*self._holders, *self._waiting))
 
     @asynccontextmanager
@@ -84,7 +85,7 @@ class AnswerPlaces(Generic[C]):
         return min(candidates, key=lambda client: places[client.address], default=None)
 
     def _take_place_for(self, client: C) -> bool:
-        """Give the place of a slow client to this client (rule 3). Return False if no slow client can lose a place."""
+        """Take a place from a slow client for `client` (rule 3). Return True if this succeeds."""
         places = self._places_by_address()
         fewest = places[client.address] + 2
         slow = [one for one, is_slow in self._holders.items() if is_slow and places[one.address] >= fewest]

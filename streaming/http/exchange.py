@@ -91,7 +91,7 @@ class _Handler(WSGIRequestHandler):
     def handle(self) -> None:
         """Answer the request.
 
-        Reject a request whose head is longer than _MAX_HEAD_BYTES, because the head is incomplete.
+        Reject a request whose head is longer than _MAX_HEAD_BYTES. The server does not read the rest of such a head.
         """
         head = self.request.head
         if len(head) <= _MAX_HEAD_BYTES:

@@ -5,13 +5,14 @@
 2. The TLS handshake and the complete request must arrive within `HEAD_SECONDS`. If the client reads no data for
    `SILENCE_SECONDS`, the server closes the connection. The client must read the complete response within
    `LONGEST_SECONDS`. For a large response, the client has more time, but must read at least `SLOWEST_BYTES_PER_SECOND`.
-3. At most `MAX_WAITING` connections can wait at the same time. A connection waits before its request is complete,
-   without a place (rule 4), and after its response. The server always accepts a new connection. If too many connections
-   wait, the address with the most waiting connections loses its oldest waiting connection.
-4. The server computes or sends at most `MAX_ANSWERS` responses at the same time. Each of the `MAX_ANSWERS` responses
-   has a place. `answer_places.py` decides which requests get a place. A client that needs more than `SLOW_SECONDS` to
-   read its response can lose its place. One address can have at most `MAX_REQUESTS` complete requests at the same time.
-   The server answers each further request of this address with the status 503 (Service Unavailable).
+3. At most `MAX_WAITING` connections can wait at the same time. Each connection without a place (rule 4) counts as
+   waiting, for example before its request is complete, and after its response. The server always accepts a new
+   connection. If too many connections wait, the server closes the oldest waiting connection of the address with the
+   most waiting connections.
+4. The server computes or sends at most `MAX_ANSWERS` responses at the same time. Each of these responses has a place.
+   `answer_places.py` decides which requests get a place. A client that needs more than `SLOW_SECONDS` to read its
+   response can lose its place. One address can have at most `MAX_REQUESTS` complete requests at the same time. The
+   server answers each further request of this address with the status 503 (Service Unavailable).
 5. Rule 3 also limits probes, but rule 4 does not. The server answers up to `MAX_PROBES` probes at the same time, in
    addition to the other requests.
 """

@@ -7,8 +7,7 @@ that was read, and starts at or before the position. There are three exceptions:
    read (`find_truncated_partitions`). In the second case, the position of the partition decreased
    (`find_backward_positions`). Spark's source decreases the position if the end of the partition is before the
    position. There are two possible causes: an unclean leader election, or the topic was deleted and created again. In
-   both cases, new records have offsets that the monitor has already read. So the monitor ignores records after a
-   truncation.
+   both cases, new records have offsets that the monitor has already read. So the monitor ignores these records.
 2. Records are *lost* if the start of a partition is after its position (`count_lost_offsets`). Retention or a
    DeleteRecords request removed records before the monitor read them. The monitor continues at the start of the
    partition.
@@ -60,9 +59,10 @@ def find_backward_positions(before: Mapping[int, int], now: Mapping[int, int]) -
 def find_recreated_partitions(
     positions: Mapping[int, int], read_id: str | None, topic_id: str | None
 ) -> frozenset[int]:
-    """Return the partitions with read records if `topic_id` differs from `read_id`.
+    """Return the partitions of which the monitor read records before the topic was created again.
 
-    If the ids are equal or unknown, return an empty set.
+    The topic was created again if `topic_id` differs from `read_id`. If not, or if an id is unknown, return an empty
+    set.
 
     >>> sorted(find_recreated_partitions({0: 7, 1: 0, 2: 9}, "B3BDgJhtR2mEJtC2VAyvIQ", "Yzm9gVTsQ7GnpBNcXPE4Bw"))
     [0, 2]

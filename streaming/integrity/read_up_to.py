@@ -1,9 +1,9 @@
 """Compute the time up to which a partition of `__consumer_offsets` was read.
 
-All records that were written before the read time are known. The timestamp of the last record is not sufficient,
-because new records may be absent for a long time. The wall clock is not sufficient, because the query can be late. So
-the monitor uses samples. A sample contains a time and the partition's end offset at that time. When the query has read
-up to the sampled end offset, the read time is the time of the sample.
+The monitor has read all records that were written before this read time. The timestamp of the last record is not the
+read time, because there may be no new records for a long time. The wall clock is not the read time, because the query
+can be late. So the monitor uses samples. A sample contains a time and the partition's end offset at that time. When the
+query has read up to the sampled end offset, the read time is the time of the sample.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class ReadUpTo(msgspec.Struct, frozen=True):
 def add_sampled_end(known: ReadUpTo, position: int, end: int, sampled_at_ms: int) -> ReadUpTo:
     """Return the state after a sample of the partition's end.
 
-    A new sample does not replace an earlier sampled end that the query has not reached yet. A replacement would stop
-    the time in a busy partition, because the query never reaches the latest end.
+    A new sample does not replace an earlier sampled end that the query has not reached yet. With a replacement, the
+    read time of a busy partition would never advance, because the query never reaches the latest end.
 
     >>> behind = add_sampled_end(ReadUpTo(), position=5, end=9, sampled_at_ms=1_000)
     >>> later = add_sampled_end(behind, position=7, end=20, sampled_at_ms=6_000)
@@ -42,7 +42,7 @@ def add_sampled_end(known: ReadUpTo, position: int, end: int, sampled_at_ms: int
 
 
 def advance_position(known: ReadUpTo, position: int) -> ReadUpTo:
-    """Return the state after the query has read up to a position."""
+    """Return the state for a query that has read up to `position`."""
     if known.pending_end is None or position < known.pending_end:
         return known
     return ReadUpTo(known.pending_sampled_at_ms)

@@ -1,7 +1,7 @@
 """Find deleted groups and deleted committed offsets whose tombstones the monitor did not read.
 
-Kafka removes a tombstone from the log one day after it was written (`delete.retention.ms`). A monitor that was stopped
-for more than one day may never read the tombstone. Without this module, the monitor would show the deleted group or
+Kafka removes a tombstone from the log one day after it was written (`delete.retention.ms`). If the monitor was stopped
+for more than one day, it may miss the tombstone. Without this module, the monitor would show the deleted group or
 commit forever. Rules:
 
 1. The monitor reads records, and then requests all groups or commits from the brokers. A group or commit is a *suspect*
@@ -10,7 +10,7 @@ commit forever. Rules:
    and reads the log up to the sampled end.
 3. A new record of the suspect before the sampled end proves that the suspect was not deleted.
 4. Only a complete response proves a deletion. The response is incomplete in three cases. A broker did not list its
-   groups. The monitor has no DESCRIBE permission for the topic of a committed offset. A group cannot be described.
+   groups. The monitor has no DESCRIBE permission for the topic of a committed offset. The request about a group failed.
 
 Example: the position in the partition is 90, and the group's last record is at offset 50. The listing does not contain
 the group, and the partition ends at offset 100. The group was deleted if its last record is still at offset 50 when the
@@ -38,7 +38,7 @@ class Suspect:
 
     Attributes:
         offsets_topic_partition: the `__consumer_offsets` partition that contains the records.
-        after_offset: the offset of the last record of the group or of the commits that the monitor has read.
+        after_offset: the offset of the last record that the monitor has read of the group, or of the commits.
         read_up_to: the end of the log after the brokers' response. A tombstone of the suspect must have a lower offset.
         listed_at_ms: the time of the brokers' response.
 
@@ -77,7 +77,7 @@ def suspected_groups(
 def keep_silent_suspects(
     suspects: Mapping[str, Suspect], groups: Mapping[str, GroupState], listing: GroupListing
 ) -> Mapping[str, Suspect]:
-    """Return the suspects for which no new record was read since the brokers' response (rule 3)."""
+    """Return the suspects that are not in the new `listing`, and that have no new records (rule 3)."""
 
     def is_silent(group_id: str, suspect: Suspect) -> bool:
         record = groups.get(group_id)
@@ -107,8 +107,8 @@ def suspected_commits(
     """Return the commits that are not in the responses of their groups' coordinators.
 
     `commits` has columns group_id, topic, partition, ... Without the DESCRIBE permission for a topic, OffsetFetch omits
-    the topic and does not return an error. So the function ignores commits for topics that the monitor cannot describe
-    (rule 4).
+    the topic and does not return an error. So the function ignores commits for topics that are not in
+    `described_topics` (rule 4).
     """
     answered = {group_id: offsets for group_id, offsets in answers.items() if not isinstance(offsets, Unanswered)}
 
@@ -134,7 +134,7 @@ def missing_by_partition(missing: pa.Table, sample: ClusterSample) -> list[Missi
     """Group the commits from `suspected_commits` by their `__consumer_offsets` partition.
 
     The caller must request `sample` after the coordinators have answered. If `sample` does not contain the end of a
-    partition, the result omits the partition until the next check.
+    partition, the result does not contain this partition. The next check finds its commits again.
     """
     by_partition: dict[int, list[tuple[bytes, int]]] = defaultdict(list)
     rows = zip(

@@ -50,12 +50,12 @@ class JarsFolderError(JarsError):
 
 
 def log_jar(set_name: JarSetName, number: int, total: int, jar: str) -> None:
-    """Log the download progress of a set. `resolve` uses this function by default, because a download can be slow."""
+    """Log the download progress of a set, because a download can be slow. `resolve` calls this function by default."""
     _log.info("downloading %s jars: %d/%d %s", set_name, number, total, jar)
 
 
 def resolve(set_name: JarSetName, on_jar: OnJar = log_jar, *, source: Path | None = None) -> list[Path]:
-    """Return the sorted paths of the jars of a set. Download or copy missing or damaged jars first.
+    """Return the sorted paths of the jars of a set. If jars are missing or damaged, first download or copy them.
 
     The jars are copied from the folder `source`, or downloaded if `source` is not set. The function checks the hashes
     of all jars. The check of the set `spark` (25 MB) takes 0.02 s. Raises JarsError or JavaError. The error message is
@@ -91,14 +91,14 @@ def copy_set(set_name: JarSetName, folder: Path) -> frozenset[str]:
 
 
 def missing_jars(set_name: JarSetName) -> list[str]:
-    """Return the names of the jars of a set that are missing or damaged. Nothing is downloaded."""
+    """Return the names of the missing and damaged jars of a set. Nothing is downloaded."""
     locked = _locked_jars(set_name)
     folder = _set_folder(set_name, locked)
     return sorted(name for jar in locked if not _is_present(folder / (name := jar.coordinate.file_name), jar))
 
 
 def cache_folder() -> Path:
-    """Return the folder of all caches of the project. The folder may not exist yet."""
+    """Return the folder of all caches of the project. This function does not create the folder."""
     if configured := os.environ.get("REBALANCE_MONITOR_CACHE_DIR"):
         return Path(configured).expanduser().absolute()
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"

@@ -61,13 +61,13 @@ JAR_SETS: dict[JarSetName, tuple[Coordinate, ...]] = {
     **{set_name: _broker(kafka_version) for kafka_version, set_name in BROKER_SETS.items()},
     # Kafka Streams, for streams groups (KIP-1071) in the tests. It runs on the broker's class path.
     "streams": (Coordinate("org.apache.kafka", "kafka-streams", KAFKA_VERSION),),
-    # The tools behind kafka-consumer-groups.sh and similar scripts, for the tests of the runbook's commands. These
+    # The tools that kafka-consumer-groups.sh and similar scripts start, for the tests of the runbook's commands. These
     # tools also run on the broker's class path.
     "tools": (Coordinate("org.apache.kafka", "kafka-tools", KAFKA_VERSION),),
 }
 
 WITHOUT_DEPENDENCIES: frozenset[JarSetName] = frozenset({"streams", "tools"})
-"""Sets whose dependencies are not in `jars.lock`, because the broker's jars contain them.
+"""Sets whose dependencies are not in `jars.lock`, because the broker's jars contain almost all of them.
 
 The broker's jars contain neither RocksDB nor Kafka Connect. Only applications with state stores load RocksDB, which has
 70 MB of native code. Only the tools of Kafka Connect load Kafka Connect.

@@ -5,9 +5,9 @@
 2. If the monitor watches several clusters, `?cluster=` selects one cluster. Without `?cluster=`, the overview shows all
    clusters. The page of a group shows the cluster that has the group.
 3. If several clusters have a group with the same id, the request must select a cluster. While a cluster is catching up,
-   the monitor does not know all groups of the cluster. So the monitor does not search a cluster that is catching up. If
-   no other cluster has the requested group, the response is "catching up" instead of "no such group". Topics and client
-   hosts follow the same rules as groups.
+   the monitor does not know all its groups. So the monitor does not search this cluster. If none of the other clusters
+   has the requested group, the response is "catching up" instead of "no such group". Topics and client hosts follow the
+   same rules as groups.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Found(Generic[_Detail]):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The reason why no cluster is found: NO_CLUSTER, CATCHING_UP, SEVERAL or NONE.
+    """The reason why the search did not find exactly one cluster: NO_CLUSTER, CATCHING_UP, SEVERAL or NONE.
 
     `clusters` are the clusters that the response describes.
     """
@@ -83,10 +83,12 @@ def select_clusters(clusters: Sequence[ClusterView], name: str) -> Sequence[Clus
 def find_in_clusters(
     clusters: Sequence[ClusterView], name: str | None, detail_of: Callable[[WatchedCluster, str], _Detail | None]
 ) -> Found[_Detail] | Refusal:
-    """Find the only cluster that has a group, a topic or a client host (rules 1 to 3).
+    """Find the cluster that has a group, a topic or a client host (rules 1 to 3).
+
+    If the search does not find exactly one cluster, return a `Refusal`.
 
     `clusters` are the selected clusters. `name` is None if the address contains no valid name. `detail_of` returns None
-    if a cluster does not have the name.
+    if the cluster has no group, topic or host with this name.
     """
     watched = [(one, one.watch()) for one in clusters]
     found = [

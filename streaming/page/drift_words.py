@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 from streaming.evaluation.assignment import drift as verdicts
 from streaming.evaluation.assignment.drift import StrategyDrift
+from streaming.evaluation.assignment.rule_words import in_a_sentence
 from streaming.group.printable import in_ranges
 
 _WORDS = {
     verdicts.MATCH: "every partition has the owner that {strategy} assigns",
-    verdicts.EQUIVALENT: "the assignment follows all rules of {strategy}, which allows several assignments",
+    verdicts.EQUIVALENT: "{strategy} allows several assignments, and the actual assignment follows all its rules",
     verdicts.WITHHELD: "first round of a cooperative rebalance: partitions that get a new owner have no owner yet",
     verdicts.DIFFERS_FROM_JAVA: "the assignment breaks no rule, but Java's {strategy} computes a different assignment",
     verdicts.UNKNOWN: "unknown",
@@ -26,8 +27,8 @@ _WORDS = {
 def verdict_in_words(drift: StrategyDrift) -> str:
     """Return a sentence that describes the verdict for one strategy.
 
-    >>> verdict_in_words(StrategyDrift("range", True, "drift", "", 2, (), ("replay_differs",)))
-    '2 partitions have the wrong owner by the rules of range: replay differs'
+    >>> verdict_in_words(StrategyDrift("range", True, "drift", "", 2, (), ("unassigned",)))
+    '2 partitions have the wrong owner by the rules of range: a partition of a subscribed topic has no owner'
     >>> verdict_in_words(StrategyDrift("sticky", False, "unknown", "metadata_missing"))
     'unknown: metadata missing'
     """
@@ -35,7 +36,7 @@ def verdict_in_words(drift: StrategyDrift) -> str:
     partitions = "an unknown number of partitions" if count is None else f"{count} partition{'' if count == 1 else 's'}"
     if drift.verdict == verdicts.DRIFT:
         text = f"{partitions} {'has' if count == 1 else 'have'} the wrong owner by the rules of {drift.strategy}"
-        reason = ", ".join(drift.violations)
+        reason = "; ".join(in_a_sentence(rule) for rule in drift.violations)
     else:
         text = _WORDS.get(drift.verdict, drift.verdict).format(strategy=drift.strategy, partitions=partitions)
         reason = drift.reason

@@ -7,7 +7,7 @@
 3. `level` is 0 for a cell without partitions. All other cells have a level from 1 to 5, in proportion to their
    partition count. The cell with the most partitions has level 5.
 4. The page shows at most `MAX_MEMBERS` members and `MAX_TOPICS` topics. For all other members and topics, the page
-   shows only their number.
+   shows only their count.
 5. A member has a cell for each subscribed topic and for each topic with assigned partitions. A member whose partitions
    are unknown has no cells.
 """

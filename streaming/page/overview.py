@@ -30,7 +30,7 @@ class OverviewEntry:
 class Overview:
     """All groups, the worst first.
 
-    `in_trouble` counts the groups with a trouble of the rules 1 to 9 of `severity.trouble`. `unknown` counts the groups
+    `in_trouble` counts the groups with a trouble of rules 1 to 9 (`severity.trouble`). `unknown` counts the groups
     whose only trouble is an unknown state or lag (rule 10).
     """
 

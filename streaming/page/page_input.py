@@ -4,8 +4,8 @@ The phase is the first of the following phases that applies:
 
 1. `catching_up`: after its start, the monitor is still reading `__consumer_offsets`. The page shows only the progress.
 2. `stale`: the last sample of the brokers is older than `stale_after_ms`, or there is no sample. Values from samples
-   (lag, status, conditions, the brokers' list of groups) are unknown. Members and assignments come from the last
-   records.
+   (lag, status, conditions, the brokers' list of groups) are unknown. Members and assignments come from the last record
+   of each group.
 3. `not_ready`: the query failed, the brokers did not answer, or a partition of `__consumer_offsets` has no leader. New
    commits can be missing, so the lag is unknown.
 4. `ready`.
@@ -90,7 +90,7 @@ class WatchedCluster:
         )
 
     def records_read(self) -> int:
-        """Return the number of all records that the monitor read with this checkpoint."""
+        """Return the number of all records that the monitor has read since this checkpoint was created."""
         return sum(
             sum(partition_state.records_read.values()) for partition_state in self.view.partition_states.values()
         )

@@ -1,4 +1,4 @@
-"""Converts rows of the table `rebalances` for the pages of the present and of the past."""
+"""Converts rows of the table `rebalances` for the pages about the present and the past."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Reads the last rebalances of a group from the tables and describes them in sentences.
 
-1. The state of the group contains the dates of the last rebalances. The reader reads only table files of the stored
+1. The state of the group contains the dates of the last rebalances. The reader reads only the table files of these
    dates.
 2. The reader caches the result for `CACHE_SECONDS`. The monitor updates its state before it writes its tables. So the
    row of a new rebalance can be missing for a short time. The commit gap of a rebalance becomes known when the gap

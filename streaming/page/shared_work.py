@@ -1,7 +1,8 @@
 """Describes how members and hosts share a group's work, and summarizes the commit gaps of the group.
 
-1. The partition counts come from the last evaluated record. Lag and throughput are the last values that the monitor
-   measured for the current assignment. The page shows lag and throughput only while the last sample is fresh.
+1. The partition counts come from the last evaluated record of the group. Lag and throughput are the last values that
+   the monitor measured for the current assignment. The page shows lag and throughput only while the last sample is
+   fresh.
 2. If the lag or throughput of one partition is unknown, all values of the row are unknown (`unknown_reason`).
 3. The busiest member has the same name as in the heat map.
 4. The summary contains all known commit gaps since the monitor first saw the group. If the monitor knows no commit gap,
@@ -56,7 +57,7 @@ class CommitGaps:
 
 
 def work_shares(group: GroupReport) -> tuple[WorkShare, ...]:
-    """Return one entry for each `measure` and `scope`. The result is empty if the monitor evaluated no assignment."""
+    """Return one entry for each pair of `measure` and `scope`. Empty if the monitor evaluated no assignment."""
     names = {member_id: member.name for member_id, member in group.members.by_id.items()}
     return tuple(_work_share(one, names) for one in group.fairness.work)
 

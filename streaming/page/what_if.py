@@ -1,14 +1,15 @@
-"""Computes the assignments of all strategies for the present group, and for one member more or fewer.
+"""Computes the assignments of all strategies for the unchanged group, and for the group with one member more or fewer.
 
-1. `evaluation/what_if/inputs.py` collects the inputs. The module also decides for which groups the page shows no
+1. `evaluation/what_if/inputs.py` collects the inputs. `inputs.py` also decides for which groups the page shows no
    what-if.
 2. If a group is too large (rule 2 of `inputs.py`), a computation would delay the batches. For a large group, the page
-   shows the results that the Spark job stored together with the verdict. The stored results cover only the group
-   without a change. Stored results contain no `sizes` and no produce rates. For a group with one member more or fewer,
-   the user can run `rebalance-monitor what-if`.
+   shows the results that the Spark job stored together with the verdict. The stored results cover only the unchanged
+   group. Stored results contain no `sizes` and no produce rates. For a group with one member more or fewer, the user
+   can run `rebalance-monitor what-if`.
 3. The page does not run users' own strategies, because their code must run in a separate process. The page shows the
    stored results of users' strategies below the built-in strategies.
-4. The page shows a stored result only for the same generation, number of members and number of partitions.
+4. The page shows a stored result only if the generation, the number of members and the number of partitions are
+   unchanged.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from streaming.evaluation.report import GroupReport
 from streaming.evaluation.what_if.inputs import WhatIfInputs, what_if_inputs, what_if_refusal
 
 TODAY = "today"
-TOO_LARGE = "the group is too large for a what-if with changes on this page: run `rebalance-monitor what-if`"
+TOO_LARGE = "the group is too large to simulate changes. Run `rebalance-monitor what-if`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class Alternative:
 class ChangeOutcomes:
     """The results of all strategies for one change of the group. `change` is a description of the change.
 
-    For the group without a change, the first entry of `alternatives` is the current assignment (`today`).
+    For the unchanged group, the first entry of `alternatives` is the current assignment (`today`).
     """
 
     change: str
@@ -135,7 +136,7 @@ def _from_stored(one: with_verdict.Alternative) -> Alternative:
 def _compute_changes(
     inputs: WhatIfInputs, assignors: Sequence[PartitionAssignor], produce_rates: Mapping[TopicPartition, float]
 ) -> list[ChangeOutcomes]:
-    """Compute the assignments for each usual change. The first entry is the group without a change."""
+    """Compute the assignments for each usual change. The first entry is the unchanged group."""
     outcomes: list[ChangeOutcomes] = []
     for change in USUAL_CHANGES:
         try:

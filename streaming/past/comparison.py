@@ -1,9 +1,9 @@
-"""Compare two generations of a group: the changes of members, and the moved partitions.
+"""Compare two generations of a group: find the changed members, and count the moved partitions.
 
 1. `before` is the earlier row of `group_generations`, and `after` is the later row. There can be other generations
    between `before` and `after`.
-2. The changes of members and the moves follow the rules of a rebalance (`evaluation/rebalances/rebalances.py`, rules 4
-   and 7). A member that left and joined again between the two generations has no change.
+2. Changed members and moved partitions are defined as for a rebalance (`evaluation/rebalances/rebalances.py`, rules 4
+   and 7). A member that left and joined again between the two generations is not a changed member.
 3. The number of moves is known only for consumer groups, because each of their partitions has one owner. The number of
    moves is unknown if information is missing in `before` or `after` (`not_known`).
 4. A partition without an owner in `before` did not move: its owner in `after` gained the partition. A partition without

@@ -2,12 +2,12 @@
 
 1. The monitor writes a row only if a value of the row changed. So while the monitor measures, a row is valid until the
    next row of the partition. If the last measurement is too old (`silence.py`), the lag is unknown for the reason
-   `not_measured`. For the reason `not_measured`, only the topic, the partition and the time of the last row are known.
+   `not_measured`. In this case, only the topic, the partition and the time of the last row are known.
 2. The first write of each UTC date contains all partitions (`run/samples/lag/lag_tables.py`). So the reader reads only
-   the rows on the date of the moment. If the cluster has no row on that date before the moment, the reader reads the
-   previous date instead. If a partition has no row on the date that was read, its offset was deleted, or the monitor
-   did not run. The result contains only partitions with a row. The result does not contain a partition whose last
-   row is an end row (`offset_deleted`).
+   the rows on the date of the moment. If the cluster has no row between the start of this date and the moment, the
+   reader reads the previous date instead. If a partition has no row on the date that was read, its offset was deleted,
+   or the monitor did not run. The result contains only partitions with a row. The result does not contain a partition
+   whose last row is an end row (`offset_deleted`).
 3. `lag_seconds` is the age of the oldest record that the group has not committed. While the committed offset does not
    change, the age grows by one second per second. So for a partition with a lag, the result is `lag_seconds` plus the
    time since the row.
@@ -97,7 +97,7 @@ def _grown(row: Row, elapsed_seconds: float) -> float | None:
 
 
 def group_lags_of(partitions: Mapping[str, tuple[PastPartition, ...]]) -> Mapping[str, GroupLag]:
-    """Return the lag of each group. `evaluation/lag/group_lags.py` also computes the present lag of a group."""
+    """Return the lag of each group. `evaluation/lag/group_lags.py` also computes the current lag of a group."""
     rows = [_inputs(group_id, one) for group_id, each in partitions.items() for one in each]
     lags = group_lags(pa.Table.from_pylist(rows, schema=_INPUTS)).to_pylist() if rows else []
     return {lag["group_id"]: GroupLag(*(lag[name] for name in GROUP_LAGS_SCHEMA.names[1:])) for lag in lags}

@@ -3,7 +3,7 @@
 1. A moment is a time in UTC: a date, `T` or a space, hours and minutes. Seconds, fractions of a second and `Z` are
    optional.
 2. A whole number of at least 10^11 is a time in milliseconds since 1970.
-3. A smaller whole number is a generation. Only a comparison of two generations accepts a generation.
+3. A smaller whole number is a generation. Only a request that compares two generations can contain a generation.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NUMBER = re.compile(r"\d{1,15}")
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """The number of a generation or epoch. A generation selects its last row that is not about a deletion."""
+    """The number of a generation or epoch. It selects the last row of the generation that is not about a deletion."""
 
     generation_id: int
 

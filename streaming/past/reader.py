@@ -1,18 +1,18 @@
 """Reads the state of groups at a past moment from the tables.
 
 1. Each value comes from the last record at or before the moment. Of several records with the same time, the record with
-   the highest position is the last record. No table contains the rows of a record twice, even after a start with a new
+   the highest position is the last record. No table contains duplicate rows for a record, even after a start with a new
    checkpoint (`run/query/prepare.py`).
 2. The list of groups does not contain a group that ended before the moment. The report of a group that ended has the
    state Dead or Gone.
 3. The maintenance deletes old rows, even the last row of a group. So if a group has no row, nothing is known about the
    group.
-4. The verdict and the distribution of partitions in a report belong to the generation of the report. If the generation
-   of the report has no verdict, the verdict is unknown. A classic group with the source admin-api has no generation id.
-   For a classic group from admin-api, the verdict and the distribution belong to the record of the report.
+4. The verdict and the distribution of partitions in a report are for the generation that the report shows. If this
+   generation has no verdict, the verdict is unknown. In the polling mode (`source.kind = "admin-api"`), a classic group
+   has no generation id. Then they are for the record that the report shows.
 5. No row contains a name with a lone surrogate, so the reader does not search for such a name.
 6. Conditions, causes of lag and incidents are unknown at a moment without measurements (`silence.py`). For example, a
-   condition possibly ended while the monitor did not run.
+   condition may have ended while the monitor did not run.
 """
 
 from __future__ import annotations
@@ -104,8 +104,8 @@ _DRIFT_COLUMNS = (
 class PastReader:
     """Reads the tables of one cluster in the folder `root`.
 
-    Methods raise NoTableError if the table `group_generations` does not exist. Every other table can be missing,
-    because earlier versions of the monitor did not write it. Values from a missing table are unknown.
+    Methods raise NoTableError if the table `group_generations` does not exist. Any other table can be missing, because
+    earlier versions of the monitor did not write all tables. Values from a missing table are unknown.
     """
 
     def __init__(self, root: str, cluster: str) -> None:
@@ -231,7 +231,7 @@ class PastReader:
     def _last_evaluated(self, table: Table, generation: Row | None, until: datetime, **equal: str) -> Sequence[Row]:
         """Return the rows of the last evaluated record, one per strategy.
 
-        The result is empty if the last evaluated record belongs to a different generation (rule 4).
+        The result is empty if this record belongs to a different generation than `generation` (rule 4).
         """
         if generation is None:
             return ()
@@ -248,7 +248,7 @@ class PastReader:
         return rows[0] if rows else None
 
     def _rebalances(self, group_id: str, until: datetime, count: int) -> Sequence[Row]:
-        """Return the last rebalances, the newest first, without the tombstones of upgrades."""
+        """Return the last rebalances, the newest first. Tombstones that belong to an upgrade are not in the result."""
         rows = [*reversed(self._latest(REBALANCES, 2 * count, until, group_id=group_id))]
         return [*reversed(without_upgrade_tombstones(rows)[-count:])]
 

@@ -1,7 +1,7 @@
-"""Builds reports of groups at a past moment from table rows. Reports of the present have the same type.
+"""Builds reports of groups from table rows, for a past moment. Reports of the current state have the same type.
 
-A value that no table stores is None or empty, which means unknown (`NOT_STORED`). The rules for troubles ignore unknown
-values.
+If no table stores a value, the value is None or empty. Both mean unknown (`NOT_STORED`). The rules that define troubles
+ignore unknown values.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ NOT_STORED = (
     "uneven work",
     "what-if",
 )
-"""Values that a report of the present contains, but that the tables do not contain for every moment."""
+"""Values that a report of the current state contains, but that the tables do not contain for every moment."""
 
 UNKNOWN_TYPE = "unknown"
 """The group type if no row contains it."""
@@ -54,7 +54,7 @@ class GroupRows:
     """The rows for the report of one group.
 
     `generation` is the last row of the group in `group_generations`. `drifts` and `imbalances` are rows of the last
-    evaluated record of the same generation.
+    evaluated record. They are empty if this record belongs to a different generation than `generation`.
     """
 
     generation: Row | None
@@ -78,8 +78,9 @@ class Findings:
 class PastGroup:
     """One group at a past moment. `rebalances` contains rows of the table `rebalances`, the newest first.
 
-    `findings` contains the findings at the moment if the last measurement before the moment is recent. `last_findings`
-    contains the findings at the last measurement if the last measurement is too old.
+    If the last measurement before the moment is recent, `findings` contains the findings at the moment, and
+    `last_findings` is None. If the last measurement is too old, `findings` is empty (unknown), and `last_findings`
+    contains the findings at the last measurement.
     """
 
     report: GroupReport

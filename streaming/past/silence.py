@@ -1,4 +1,4 @@
-"""Finds the times without measurements.
+"""Finds the times at which the monitor did not measure the cluster.
 
 1. Each row of `group_lag` proves that the monitor measured the cluster at the time of the row. The monitor writes a row
    only if a value changed. So after a long period without rows, the monitor did not run, or no offset of the cluster
@@ -6,7 +6,7 @@
 2. The longest allowed period without a row is three times the median interval of measurements (at least
    `MIN_SILENCE_MS`).
 3. Lag, status, conditions, causes of lag and incidents come from measurements. At a moment without measurements, values
-   from measurements are unknown. Members and verdicts are known, because a restarted monitor reads the records that it
+   from measurements are unknown. Members and verdicts stay known, because a restarted monitor reads the records that it
    missed.
 """
 
@@ -20,9 +20,9 @@ from typing import Final
 
 MIN_SILENCE_MS: Final = 180_000
 LOOK_BACK_MS: Final = 7_200_000
-"""Readers also read measurements and lag rows of this time before the moment (the look-back).
+"""Length of the look-back: readers also read the measurements and lag rows in this period before the moment.
 
-Most partitions with a changing lag have a row in this time.
+Most partitions with a changing lag have a row in this period.
 """
 
 

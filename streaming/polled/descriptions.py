@@ -2,8 +2,8 @@
 
 A description does not contain the generation, leader, timeouts and times of a classic group. A description of a KIP-848
 group does not contain the members' pending revocations. Such unknown values are None. The subscription or assignment of
-a classic member is also None if its bytes cannot be decoded. The bytes that cannot be decoded are returned by
-`described_event` and written to the table `quarantine`.
+a classic member is also None if its bytes cannot be decoded. `described_event` also returns these bytes, and the
+monitor writes them to the table `quarantine`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from streaming.protocol.modern import (
 def described_event(
     group_id: str, group: DescribedGroup, position: Position
 ) -> tuple[GroupDescribed, tuple[Refusal, ...]]:
-    """Return the event of the description, and the bytes of members that cannot be decoded."""
+    """Return the event of the description, and the undecodable bytes of members."""
     if group.group_type == CLASSIC:
         refusals: list[Refusal] = []
         metadata = _classic(group_id, group, refusals)

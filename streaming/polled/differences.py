@@ -1,11 +1,11 @@
 """Compare the responses of a poll with the stored state, and return the rows that update the stored state.
 
 Coordinators' responses have no log offset, so each event gets a number that replaces the offset. The first number of a
-poll is the start time of the poll in milliseconds, multiplied by `NUMBERS_PER_MS`. Each further event gets the next
-number. So the numbers of a poll are higher than all earlier numbers, even with a new checkpoint. Commits are
-distributed over `POLLED_PARTITIONS` partitions. All commits of a group are in the same partition. A partition gets a
-row only if at least one of its commits changed. The first partition also gets a row if only descriptions of groups
-changed.
+poll is the higher of two numbers: the start time of the poll in milliseconds multiplied by `NUMBERS_PER_MS`, and the
+last number plus 1. Each further event gets the next number. So the numbers of a poll are higher than all earlier
+numbers, even with a new checkpoint. Commits are distributed over `POLLED_PARTITIONS` partitions. All commits of a group
+are in the same partition. If anything changed, the first partition gets a row. Any other partition gets a row only if
+at least one of its commits changed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Commit = tuple[str, str, int, int]
 class KnownState:
     """The content of the state store.
 
-    `last_number` is the number of the last polled event, or -1 without a polled event.
+    `last_number` is the number of the last polled event, or -1 if there is none.
     """
 
     groups: Mapping[str, GroupSnapshot] = field(default_factory=dict)
@@ -65,7 +65,7 @@ def commits_by_group(commits: pa.Table) -> Mapping[str, Offsets]:
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """The rows for the changes, and the numbers of the first and the last event. Without changes, there are no rows."""
+    """The rows for the changes, and the numbers of the first and the last event. No change means no rows."""
 
     rows: tuple[StateRow, ...]
     first_number: int
@@ -75,8 +75,8 @@ class Differences:
 def differences(poll: Poll, known: KnownState, *, is_marked: bool = False) -> Differences:
     """Return the differences between a poll and the known state.
 
-    If `is_marked` is True, the result contains at least one row, even if nothing changed. The query has read the poll
-    when it has read the row of the poll.
+    If `is_marked` is True, the result contains at least one row, even if nothing changed. When the query has read this
+    row, it has read the whole poll.
     """
     first = max(known.last_number + 1, poll.began_at_ms * NUMBERS_PER_MS)
     events = _GroupEvents(first, poll.began_at_ms)
@@ -103,7 +103,7 @@ class _GroupEvents:
     def add_description(
         self, group_id: str, description: DescribedGroup | GroupNotFound | Unanswered, known: GroupSnapshot
     ) -> None:
-        """Add an event if the description differs from the known state. Without a response, add no event."""
+        """Add an event if the description differs from the known state. If the request failed, add no event."""
         position = Position(POLLED_PARTITION, self.next_number, self._polled_at_ms)
         if isinstance(description, GroupNotFound) and known.position is not None and not known.is_over:
             self._add(group_id, GroupTombstoned(position), "group_gone")

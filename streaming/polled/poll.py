@@ -41,7 +41,7 @@ class Poll:
 
     @property
     def hides_groups(self) -> bool:
-        """True if a request failed because of a missing permission, so the monitor may not see all groups."""
+        """True if a request failed because of a missing permission. Then some groups may be missing in the poll."""
         return any(reason in RIGHTS_MISSING for reason in self._refusals())
 
     def _refusals(self) -> Iterator[str]:

@@ -32,13 +32,13 @@ class Lines(Protocol):
     """The lines of several metrics."""
 
     def count_series(self) -> int:
-        """Return the number of series before the limit drops series."""
+        """Return the number of series, including dropped series."""
 
     def count_by_group(self) -> Iterator[SeriesCounts]:
-        """Return the number of series of each group and of topics, before the limit drops series."""
+        """Return the numbers of series of each group and of topics, including dropped series."""
 
     def text(self, limit: SeriesLimit) -> Mapping[str, Text]:
-        """Return the lines of the series that the limit does not drop, by metric name."""
+        """Return the lines of the shown series. The keys are metric names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class SampleLines:
     writers: Mapping[str, Writer]
 
     def count_series(self) -> int:
-        """Return the number of series before the limit drops series."""
+        """Return the number of series, including dropped series."""
         return sum(len(samples) for _, samples in self.families)
 
     def count_by_group(self) -> Iterator[SeriesCounts]:
@@ -59,7 +59,7 @@ class SampleLines:
             yield SeriesCounts(signal.granularity, list(by_group), np.array(list(by_group.values()), dtype=np.int64))
 
     def text(self, limit: SeriesLimit) -> Mapping[str, Text]:
-        """Return the lines of the series that the limit does not drop, by metric name."""
+        """Return the lines of the shown series. The keys are metric names."""
         return {
             signal.name: self.writers[signal.name]
             .text(sample for sample in samples if limit.shows(sample.labels[0], signal.granularity))
@@ -69,7 +69,7 @@ class SampleLines:
 
 
 def requested_series(own: int, lines: Sequence[Lines]) -> tuple[Sequence[str], RequestedSeries]:
-    """Return the sorted ids of all groups with series, and the number of series without a limit.
+    """Return the sorted ids of all groups with series, and all numbers of series, including dropped series.
 
     `own` is the number of series that describe the monitor itself.
     """

@@ -2,9 +2,9 @@
 
 prometheus-client writes the header lines (`# HELP`, `# TYPE`). The response contains only families with samples.
 
-During a scrape, Python's garbage collection is paused. A scrape creates many thousand text objects, which would start
-many collections. Each collection would search the complete state of all groups. The objects of a scrape have no
-reference cycles, so they need no garbage collection.
+During a scrape, Python's garbage collection is paused. A scrape creates many thousand text objects. So Python would
+start many garbage collections. Each collection would search the complete state of all groups. The objects of a scrape
+have no reference cycles, so they need no garbage collection.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def _header(signal: Signal, encoder: Encoder) -> bytes:
 def garbage_collection_paused() -> Iterator[None]:
     """Pause the garbage collection.
 
-    If several scrapes overlap, the pause ends with the scrape that started first. After that, the other scrapes
-    continue without the pause.
+    If several scrapes overlap, the pause ends when the oldest scrape ends. The other scrapes continue without the
+    pause.
     """
     was_enabled = gc.isenabled()
     gc.disable()

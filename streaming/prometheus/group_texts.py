@@ -30,7 +30,7 @@ class GroupFamily(NamedTuple):
     """A metric, and the function that returns its samples for a group.
 
     If `level` is set, the samples have this granularity instead of the granularity of the metric. So one metric can
-    have some series for every group, and more series for groups in full detail.
+    have some series for every group, and further series only for groups in full detail.
     """
 
     signal: Signal
@@ -65,30 +65,30 @@ class _CachedText(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GroupLines:
-    """The lines of several groups for the metrics `names`. All metrics in `names` have the same granularity."""
+    """The lines of the metrics `names` for several groups. All these metrics have the same granularity."""
 
     granularity: Granularity
     names: tuple[str, ...]
     groups: Mapping[str, _CachedText]
 
     def count_series(self) -> int:
-        """Return the number of series before the limit drops series."""
+        """Return the number of series, including dropped series."""
         return sum(cached.series for cached in self.groups.values())
 
     def count_by_group(self) -> Iterator[SeriesCounts]:
-        """Return the number of series of each group, before the limit drops series."""
+        """Return the number of series of each group, including dropped series."""
         series = np.array([cached.series for cached in self.groups.values()], dtype=np.int64)
         yield SeriesCounts(self.granularity, list(self.groups), series)
 
     def text(self, limit: SeriesLimit) -> Mapping[str, Text]:
-        """Return the lines of the series that the limit does not drop, by metric name."""
+        """Return the lines of the shown series. The keys are metric names."""
         shown = [cached.texts for group_id, cached in self.groups.items() if limit.shows(group_id, self.granularity)]
         by_metric = zip(*shown, strict=True)
         return {name: "".join(texts).encode() for name, texts in zip(self.names, by_metric, strict=bool(shown))}
 
 
 class GroupTexts:
-    """Caches the lines of a cluster's groups for the families of one granularity. Other families are ignored.
+    """Caches the lines of all groups of one cluster. Ignores families whose granularity is not `granularity`.
 
     Several threads can call `lines` at the same time.
     """

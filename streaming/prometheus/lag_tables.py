@@ -1,14 +1,14 @@
 """Creates tables from the values of the last sample. Each row describes one group, one topic or one partition.
 
-Null means unknown.
+Null means unknown, except in rule 4.
 
-1. If an open transaction blocks a group, the lag of the group is unknown. The tables of topics and partitions do not
-   contain a blocked group. The table `unknown` contains the number of partitions with unknown lag per group and reason.
+1. If an open transaction blocks a group, the lag of the group is unknown. The tables of topics and partitions have no
+   rows of this group. The table `unknown` contains the number of partitions with unknown lag, for each group and each
+   reason.
 2. A sum over partitions is known only if the value of each partition is known. A maximum ignores unknown values.
 3. The sums of a group include all topics, even topics that the settings do not select.
-4. Some values are null if they show no problem. The number of lost records is null instead of 0. The time until records
-   are lost is null if it is not shorter than `SOON_SECONDS`. `lag_seconds_is_bound` is null if the lag is not a lower
-   bound.
+4. Some values are null if there is no problem. The number of lost records is null instead of 0. The time until records
+   are lost is null if it is `SOON_SECONDS` or longer. `lag_seconds_is_bound` is null if the lag is not a lower bound.
 5. The table `hot_topics` has one row for each hot topic (`topic_loads`). If only some groups are selected, the table
    contains only topics for which these groups have committed offsets.
 """
@@ -30,17 +30,17 @@ from streaming.evaluation.lag.topic_loads import TopicLoad
 from streaming.prometheus.lines import as_one_array
 
 SOON_SECONDS: Final = 86_400
-"""The metrics do not contain a longer time until records are lost. Almost every group with lag has such a time."""
+"""A longer time until records are lost is not exported, because almost every group with lag has such a time."""
 
 _ALL_KNOWN = pc.ScalarAggregateOptions(skip_nulls=False)
 
 
 class LagRows(NamedTuple):
-    """The rows of the selected groups in a sample.
+    """The rows of one sample for the selected groups.
 
     `groups` has one row per group. `partitions` has one row per partition with a committed offset. `unblocked` contains
-    the same rows, except the rows of groups that an open transaction blocks (rule 1). `hot_topics` contains the topics
-    of rule 5.
+    the rows of `partitions`, except the rows of groups that an open transaction blocks (rule 1). `hot_topics` contains
+    the loads of the hot topics (rule 5).
     """
 
     groups: pa.Table
@@ -50,7 +50,7 @@ class LagRows(NamedTuple):
 
 
 def select_lag_rows(lag: LagEvaluation, groups: NameFilter, only: AbstractSet[str] | None = None) -> LagRows:
-    """Return the rows of the groups in `only`. Without `only`, the filter `groups` selects the groups."""
+    """Return the rows of the groups in `only`. If `only` is None, the filter `groups` selects the groups."""
     hot = [load for load in lag.topic_loads.values() if load.is_hot]
     if only is None:
         return _filter_rows(lag, hot, lambda table: filter_names(table, "group_id", groups))

@@ -4,8 +4,8 @@
    (`exposition`).
 2. Labels are sorted by name, and their values are escaped. UTF-8 cannot encode a lone surrogate, so `?` replaces a lone
    surrogate. The rest of the scrape remains valid.
-3. Some labels (for example, the cluster) have the same value in all samples of a writer. The writer formats each label
-   with a constant value only once.
+3. Some labels (for example, the cluster) have the same value in all samples of a writer. The writer formats each of
+   these labels only once.
 4. If there are many samples, their values are in columns, and Arrow combines the columns into lines. A null value has
    no line.
 """
@@ -27,15 +27,16 @@ from streaming.signals import HISTOGRAM, Signal
 _PLAIN_NUMBERS = 1_000_000
 """Integers below this number have the form `7.0`. Go writes this number and all larger integers with an exponent."""
 _MAX_DIGITS = 15
-"""A float can represent each integer with at most this number of digits exactly. Python writes it without exponent."""
+"""Floats represent integers of up to this number of digits exactly. Python writes such floats without exponent."""
 _BUCKET, _SUM, _COUNT = "_bucket", "_sum", "_count"
 
 
 class Sample(NamedTuple):
     """The current value of one series.
 
-    `labels` contains the label values in the order of the label names, without constant labels. Samples of a histogram
-    have a suffix. The sample of a bucket has one additional label: the upper bound of the bucket.
+    `labels` contains label values, in the order of the label names. The values of constant labels are not included.
+    Samples of a histogram have a suffix. The sample of a bucket has one additional label: the upper bound of the
+    bucket.
     """
 
     labels: tuple[str, ...]
@@ -81,9 +82,9 @@ class Writer:
         return "".join([lines[sample.suffix].format_sample(sample) for sample in samples])
 
     def column(self, labels: Mapping[str, pa.Array], values: pa.Array) -> pa.Buffer:
-        """Return the lines for a column of numbers and the columns of escaped labels (rule 4).
+        """Combine a column of numbers with columns of escaped labels into lines (rule 4).
 
-        `labels` can contain columns that are not labels of the metric. These columns are ignored.
+        `labels` maps label names to columns. Labels that the metric does not have are ignored.
         """
         return self._lines[""].format_column(labels, values)
 

@@ -1,11 +1,13 @@
 """Selects the metrics, groups and topics that `/metrics` contains, as the settings define.
 
-1. `/metrics` contains a metric for every group if the granularity of the metric is `granularity` or coarser. Metrics
-   with the names of other exporters do not depend on `granularity`.
-2. For the K worst groups (`top_k`), `/metrics` also contains all metrics down to the granularity `partition`.
-3. `include` selects a metric for every group. `exclude` removes a metric.
+1. `/metrics` contains a metric for every group if the granularity of the metric is equal to the setting `granularity`
+   or coarser. Metrics with the names of other exporters do not depend on `granularity`.
+2. For the K worst groups (`top_k`), `/metrics` also contains all metrics of this project down to the granularity
+   `partition`.
+3. `/metrics` contains each metric in `include` for every group. `/metrics` contains no metric in `exclude`.
 4. By default, a healthy group has at most 15 series, plus one series per topic. A rebalance in progress adds one
-   series. A lag that is only a lower bound also adds one series. Only groups with troubles have more series.
+   series. A lag that is only a lower bound also adds one series. Apart from these two cases, only a trouble adds
+   series.
 5. Totals include values that are not selected. For example, the lag of a group includes the lag of topics that are not
    selected. The metrics of the monitor itself count all groups and topics.
 """
@@ -26,8 +28,8 @@ from streaming.signals import FAMILY_SETS, GRANULARITIES, MEMBER, OWN, PARTITION
 class MetricSelection:
     """The selected metrics, groups and topics. The default selects everything.
 
-    `family_sets` contains the exporters whose metric names are selected. `topics` applies to series with a topic.
-    `groups` applies to series with a group. If a series has a topic and a group, both filters apply.
+    `family_sets` contains the exporters whose metric names are selected. `topics` filters series with a topic label.
+    `groups` filters series with a group label. If a series has both labels, both filters apply.
     """
 
     granularity: Granularity = MEMBER
@@ -39,7 +41,7 @@ class MetricSelection:
     topics: NameFilter = EVERY_NAME
 
     def is_for_every_group(self, signal: Signal, granularity: Granularity | None = None) -> bool:
-        """Return True if `/metrics` contains a metric for every group (rules 1 and 3).
+        """Return True if `/metrics` contains this metric for every group (rules 1 and 3).
 
         If `granularity` is set, use it instead of the granularity of the metric.
 
@@ -57,7 +59,7 @@ class MetricSelection:
         return _level(granularity or signal.granularity) <= _level(self.granularity)
 
     def is_for_the_worst_groups(self, signal: Signal, granularity: Granularity | None = None) -> bool:
-        """Return True if `/metrics` contains a metric only for the worst groups (rule 2)."""
+        """Return True if `/metrics` contains this metric only for the worst groups (rule 2)."""
         return (
             self.top_k > 0
             and signal.family_set == OWN
@@ -73,7 +75,7 @@ def _level(granularity: Granularity) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ExportOptions:
-    """Everything that the settings define about `/metrics`. The default selects everything, without a limit.
+    """All settings of `/metrics`. The default selects everything, without a limit.
 
     `max_series` is the maximum number of series. `links` contains the addresses for the links in alerts.
     """

@@ -103,16 +103,16 @@ class _ScrapeView:
     worst: Sequence[str] = ()
 
     def count_own_series(self) -> int:
-        """Return the number of series of the monitor itself, including the number of dropped series."""
+        """Return the number of the monitor's own series, including `rebalance_monitor_dropped_series`."""
         return sum(text.count(b"\n") for text in self.own.values()) + 1
 
     def count_series(self) -> int:
-        """Return the number of series before the limit drops series."""
+        """Return the number of series, including dropped series."""
         return self.count_own_series() + sum(lines.count_series() for lines in self.lines)
 
 
 class _Cluster:
-    """Writes the lines of one cluster. Stores text and the last limit for the next scrape."""
+    """Writes the lines of one cluster. Stores the texts and the limit of a scrape for the next scrape."""
 
     def __init__(self, name: str, monitor_state: MonitorState, options: ExportOptions, *, are_several: bool) -> None:
         self._name = name
@@ -167,7 +167,7 @@ class _Cluster:
         return [group_ids[at] for at in order[: self._selection.top_k]]
 
     def text(self, view: _ScrapeView, max_series: int) -> Mapping[str, Sequence[Text]]:
-        """Return the lines of the series that the limit does not drop, by metric name."""
+        """Return the lines of the shown series. The keys are metric names."""
         limit, dropped = self._limit_series(view, max_series)
         texts = defaultdict[str, list[Text]](list)
         for of_some in (view.own, self._text(dropped_series_family(dropped)), *(one.text(limit) for one in view.lines)):

@@ -1,21 +1,21 @@
 """Limits the number of series on `/metrics`. The limit drops the details of the worst groups last.
 
 1. The granularities, from coarse to fine, are: cluster, group, topic, partition, member. For each group and
-   granularity, the limit drops all series or no series. So a sum over the series of one granularity of a group is
-   always complete. The finest shown granularity of a group is the finest granularity that the limit does not drop.
-2. If there are more than `max_series` series, the limit first drops the finest granularity, group by group. The limit
-   starts with the group that has the least trouble, and ends with the worst group. Next, the limit drops the coarser
-   granularities in the same order, the granularity `group` last. So a group's series of one granularity exist only if
-   its series of all coarser granularities exist.
-3. Topic series without a group rank like the group with the least trouble.
-4. The limit never drops the series that describe the monitor itself. `max_series` includes the series of the monitor
-   itself. The limit also never drops the standard metrics of the process (`process_metrics`). The standard metrics
-   (about 15 series) are not part of `max_series`.
-5. Series that the settings do not select are not in the number of dropped series (`metric_selection`).
-6. Several clusters in one response share `max_series`. If a cluster needs less than its share, the other clusters use
-   the rest.
-7. After dropped series (`LimitEdge`), the next scrape shows more series only up to 99 percent of `max_series`. Without
-   the reserve of one percent, small changes could show and hide a group again and again.
+   granularity, the limit drops all series or no series. So the sum of a group's series of one granularity is always
+   complete. The finest shown granularity of a group is the finest granularity that the limit does not drop.
+2. If there are more than `max_series` series, the limit first drops the finest granularity, group by group. The first
+   group is the group with the least trouble. The last group is the worst group. If necessary, the limit then drops the
+   next coarser granularity in the same order of groups, and so on. The granularity `group` is the last one. So if
+   `/metrics` contains a group's series of one granularity, it also contains all coarser granularities of this group.
+3. For each granularity, the limit first drops topic series that have no group label.
+4. The limit never drops the series that describe the monitor itself. `max_series` includes these series. The limit also
+   never drops the standard metrics of the process (`process_metrics`). `max_series` does not include the standard
+   metrics (about 15 series).
+5. The number of dropped series includes only series that the settings select (`metric_selection`).
+6. Several clusters in one response share `max_series`. If a cluster has fewer series than its share, the other clusters
+   get the remaining part.
+7. If the last scrape dropped series (`LimitEdge`), the next scrape adds series only up to 99 percent of `max_series`.
+   Without the reserve of one percent, `/metrics` could add and drop the series of a group again and again.
 
 `state.worst_groups` decides which groups are the worst. The result depends only on the numbers of series, the order of
 groups, the settings and the previous result.
@@ -47,7 +47,7 @@ Levels = npt.NDArray[np.int8]
 
 @dataclass(frozen=True, slots=True)
 class RequestedSeries:
-    """The number of series before the limit drops series.
+    """The numbers of series, including dropped series.
 
     `own` is the number of series that describe the monitor itself. `topics` contains the number of topic series by
     granularity. `groups` contains the number of group series by group and granularity.
@@ -77,8 +77,9 @@ class LimitEdge(NamedTuple):
 class LimitDecision:
     """The result of `decide_limit`.
 
-    `groups` and `topics` contain the indices of the finest shown granularities (rule 1). `dropped` is the number of
-    dropped series. `edge` is None if the limit drops no series.
+    `groups` contains the index of the finest shown granularity of each group (rule 1). `topics` is this index for topic
+    series without a group label. `dropped` is the number of dropped series. `edge` is None if the limit drops no
+    series.
     """
 
     groups: Levels
@@ -89,9 +90,10 @@ class LimitDecision:
 
 @dataclass(frozen=True, slots=True)
 class SeriesLimit:
-    """A `LimitDecision` by group id.
+    """The finest shown granularity of each group, by group id.
 
-    `finest` contains the index of the finest shown granularity of each group with dropped series.
+    `finest` contains the index of this granularity, but only for groups with dropped series. `topics` is the index for
+    topic series without a group label.
     """
 
     finest: Mapping[str, int] = field(default_factory=dict)
@@ -105,7 +107,7 @@ class SeriesLimit:
         return cls(limited, decision.topics)
 
     def shows(self, group_id: str, granularity: Granularity) -> bool:
-        """Return True if `/metrics` contains a group's series of a granularity.
+        """Return True if `/metrics` contains the series of this group and this granularity.
 
         >>> limit = SeriesLimit({"g": 2})
         >>> limit.shows("g", "topic"), limit.shows("g", "partition"), SeriesLimit().shows("g", "partition")
@@ -114,7 +116,7 @@ class SeriesLimit:
         return self.finest.get(group_id, _FINEST) >= GRANULARITIES.index(granularity)
 
     def shows_topics(self, granularity: Granularity) -> bool:
-        """Return True if `/metrics` contains the topic series of this granularity that have no group label."""
+        """Return True if `/metrics` contains topic series of this granularity without a group label."""
         return self.topics >= GRANULARITIES.index(granularity)
 
 
@@ -144,7 +146,7 @@ def decide_limit(
     """Decide which series the limit drops (rules 1 to 3 and 7).
 
     `worst_first` returns the row numbers of `requested.groups`, sorted from the worst group to the best. The function
-    calls `worst_first` only if there are possibly too many series.
+    calls `worst_first` only if `fits_limit` returns False.
 
     >>> groups = np.array([[0, 1, 1, 5, 0], [0, 1, 1, 2, 0]])
     >>> two = RequestedSeries(own=1, topics=np.array([0, 0, 0, 0, 0]), groups=groups)
@@ -164,7 +166,7 @@ def decide_limit(
 
 
 def fits_limit(series: int, max_series: int, last: LimitEdge | None) -> bool:
-    """Return True if the limit drops no series (rule 7)."""
+    """Return True if `/metrics` can show all series (rule 7)."""
     return series <= max_series - (_slack(max_series) if last else 0)
 
 
@@ -173,7 +175,10 @@ def _slack(max_series: int) -> int:
 
 
 def _fit_into(by_rank: Counts, free: int, slack: int, last: LimitEdge | None) -> tuple[LimitEdge | None, Levels]:
-    """Return the new edge, and the finest shown granularity (index) of each row. The first row is the worst group."""
+    """Return the new `LimitEdge`, and the index of the finest shown granularity of each row.
+
+    The first row is the worst group.
+    """
     width = len(by_rank)
     in_order = by_rank.T.ravel()  # the coarsest granularity first; in each granularity the worst group first
     fitting, fitting_with_slack = np.searchsorted(

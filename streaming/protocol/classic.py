@@ -1,7 +1,7 @@
 """Provides a typed view of a classic group's GroupMetadata record, with decoded subscriptions and assignments.
 
-Sources: ``GroupMetadataValue.json`` and ``ConsumerProtocol``. ``GroupMetadataManager.replay`` defines the meaning of
-absent fields.
+Sources: ``GroupMetadataValue.json`` and ``ConsumerProtocol``. ``GroupMetadataManager.replay`` defines what an absent
+field means.
 """
 
 from __future__ import annotations

@@ -118,8 +118,8 @@ def sticky_user_data(user_data: bytes | None) -> tuple[tuple[tuple[str, int], ..
     """Return the partitions that a member of StickyAssignor claims to own, and the generation of the claim.
 
     StickyAssignor reads the bytes in the same way. If there is no user data, or if the user data has version 0, the
-    generation is None. If the bytes are invalid in both versions, the claim is empty and the generation is -1. The
-    function never raises an exception, because the assignor ignores an invalid claim.
+    generation is None. If the bytes are invalid as version 0 and as version 1, the claim is empty and the generation is
+    -1. The function never raises an exception, because the assignor ignores an invalid claim.
 
     >>> sticky_user_data(bytes.fromhex("00000001 0001 74 00000001 00000003 00000007"))
     ((('t', 3),), 7)
@@ -142,7 +142,7 @@ def kafka_python_sticky_user_data(user_data: bytes | None) -> tuple[tuple[tuple[
 
     kafka-python writes an int16 version before the data of StickyAssignor. Java leaders cannot read this format and
     ignore the claim, but kafka-python leaders read only this format. A claim with partitions is never valid in both
-    formats. Java would read the version of kafka-python as a part of an array length above 65,535.
+    formats. Java would read kafka-python's version as the upper half of an array length, which would be above 65,535.
 
     >>> kafka_python_sticky_user_data(bytes.fromhex("0001 00000001 0001 74 00000001 00000003 00000007"))
     ((('t', 3),), 7)

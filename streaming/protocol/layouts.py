@@ -3,7 +3,7 @@
 There is one line for each field, in wire order. A line contains the name in camelCase, the type, the versions with the
 field, and whether the field is nullable. The line of a tagged field also contains the tag and the default value. All
 values are from the message definitions of Kafka 4.2. ``readers`` creates one reader for each version of a layout.
-Tagged fields come last in every struct. Messages contain no bytes for a field that their version does not have.
+Tagged fields come last in every struct. A message contains only the fields of its version.
 """
 
 from __future__ import annotations

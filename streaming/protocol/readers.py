@@ -65,7 +65,7 @@ _ARRAY_UNPACKERS: Final = {"int16": _ArrayUnpackers("h"), "int32": _ArrayUnpacke
 class _Writer:
     """Generates the Python source of one reader function.
 
-    For each generated line, the writer also stores the paths and sizes of the fields that the line reads.
+    For each generated line, `_Writer` also stores the paths and sizes of the fields that the line reads.
 
     Variables in the source: ``b`` contains the bytes, and ``n`` is the number of bytes. ``p`` is the position, and
     ``q`` is a length or an end position. ``t`` is the number of tags, ``g`` is a tag, and ``s`` is the size of a tagged
@@ -129,7 +129,7 @@ class _Writer:
     def _fixed_run(self, run: Sequence[Field], parent: str) -> list[str]:
         """Generate the code that unpacks neighbouring fields of fixed size in one call.
 
-        Return the dict entries of the neighbouring fields.
+        Return the entries of these fields for the dict expression.
         """
         names = [self._name("f") for _ in run]
         formats = [_FORMATS[str(field.type)] for field in run]
@@ -220,7 +220,7 @@ class _Writer:
     def _length(self, prefix_bytes: int) -> str:
         """Generate the code that decodes a length and assigns it to ``q``.
 
-        Return a Python expression that is true if the length means null.
+        Return a Python expression that is true if the value is null.
         """
         if self._flexible:
             self._line("q = b[p]", "p += 1", "if q > 127: q, p = compact_length(b, p - 1)", "q -= 1")

@@ -30,9 +30,9 @@ STICKY_ASSIGNOR_NAME: Final = "sticky"
 def render_record(key: bytes | None, value: bytes | None) -> dict[str, Any]:
     """Return ``{record, key, value}`` as in Kafka's JSON converters, or ``{error, field}`` if Kafka refuses the record.
 
-    Bytes in the result have the type ``bytes``. In JSON text, bytes are base64. For bytes of the consumer protocol, the
-    result also has ``decoded`` with the fields of the bytes. If the bytes cannot be decoded, ``decoded`` contains
-    ``{error, field}``. All other parts of the result are complete.
+    Bytes in the result have the type ``bytes``. In JSON text, bytes are base64. If the record contains bytes of the
+    consumer protocol, ``decoded`` contains the fields in these bytes. If the bytes cannot be decoded, ``decoded``
+    contains ``{error, field}``. All other parts of the result are complete.
 
     >>> render_record(bytes.fromhex("0003 0001 67"), None)
     {'record': 'ConsumerGroupMetadata', 'key': {'groupId': 'g'}, 'value': None}

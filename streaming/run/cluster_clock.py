@@ -63,8 +63,8 @@ class ClusterClock:
     def take_sample(self, sample: ClusterSample) -> ClusterSample:
         """Update the corrections with a sample. Return the sample with corrected times.
 
-        The end of a `__consumer_offsets` partition gets a time that is corrected to the leader's clock. All other times
-        stay the same, because a new correction applies only to later samples.
+        The sample time of the end of a `__consumer_offsets` partition is corrected to the leader's clock. All other
+        times of the sample stay the same, because a new correction applies only to later samples.
         """
         correction_ms, is_known = self._correction_ms, self._is_known
         asked_ms = sample.sampled_at_ms - correction_ms

@@ -137,7 +137,7 @@ class ClusterRun:
             progress_file.store()
         except (OSError, Py4JError) as error:
             level = logging.DEBUG if is_spark_gone(error) else logging.WARNING
-            _log.log(level, "%s: samples could not be written: %s", self._cluster, plain_cause(error))
+            _log.log(level, "%s: the samples could not be stored: %s", self._cluster, plain_cause(error))
 
     def _sampling_loops(
         self, tables: DeltaTables, lag_watch: LagWatch

@@ -1,4 +1,4 @@
-"""Log the failures of repeated tasks, without repetition of the same reason.
+"""Log the failures of repeated tasks. A repeated reason is logged only once.
 
 1. If a repeated task fails several times for the same reason, the reason is logged only once. If the task fails again
    after a success, the reason is logged again.
@@ -6,8 +6,8 @@
    trace.
 3. After Spark has ended, every task fails. Failures after the end of Spark are not logged, because the end of Spark is
    logged separately.
-4. While brokers do not answer, the log has one warning, even if the reasons differ. One more line says that the brokers
-   answer again.
+4. While brokers do not answer, the log has one warning, even if the reasons differ. When the brokers answer again, one
+   more line is logged.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """After the first sample of a cluster, log what the monitor found in the cluster (`doctor.first_run`).
 
 1. The report is logged once for each cluster, even if the watch of the cluster is started again.
-2. The report uses the first sample of the present watch, not a sample of an earlier watch.
+2. The report uses the first sample of the current watch, not a sample of an earlier watch.
 3. A separate thread requests the monitor's rights, so the requests do not delay the samples.
 """
 

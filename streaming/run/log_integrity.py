@@ -35,8 +35,8 @@ def report_rewound(cluster: str, monitor_state: MonitorState, rewound: Collectio
     if new := monitor_state.put_rewound(rewound):
         _log.error(
             "%s: partition %s of %s ends before the offset that the monitor has already read. The partition was"
-            " truncated, or the topic was deleted and recreated. The monitor misses new records there, so it is not"
-            " ready: %s",
+            " truncated, or the topic was deleted and recreated. The monitor misses new records in this partition, so"
+            " the cluster is not ready: %s",
             cluster,
             ", ".join(map(str, sorted(new))),
             OFFSETS_TOPIC,
@@ -77,7 +77,7 @@ class TopicIdentity:
         if not is_reported:
             _log.error(
                 "%s: %s was deleted and recreated: its topic id is %s, and was %s when the monitor read it. The monitor"
-                " misses records of the new topic below the old offsets, so it is not ready: %s",
+                " misses the new records whose offsets are below its old positions, so the cluster is not ready: %s",
                 self._cluster,
                 OFFSETS_TOPIC,
                 topic_id,
@@ -94,7 +94,7 @@ def _stored_id(cluster: str, files: Files) -> str | None:
         stored = b""
     if stored is not None and not _TOPIC_ID.fullmatch(stored):
         _log.warning(
-            "%s: %s is damaged. The monitor assumes that the current topic is the topic that it has read before",
+            "%s: the file %s is damaged. So the monitor assumes that __consumer_offsets was not deleted and recreated",
             cluster,
             STORED_ID,
         )
@@ -131,7 +131,7 @@ class LostRecords:
 
 
 class LogWatch:
-    """At each sample, reports if `__consumer_offsets` was created again or truncated, or lost unread records.
+    """Checks at each sample whether `__consumer_offsets` was truncated or recreated. Also checks for lost records.
 
     Only the sampler's thread calls the methods.
     """
@@ -143,7 +143,7 @@ class LogWatch:
         self._lost_records = LostRecords(cluster)
 
     def report(self, before: MonitorView, sample: ClusterSample) -> None:
-        """Compare the sample with the positions in the view `before`. The view must be older than the sample."""
+        """Compare `sample` with the positions in `before`. `before` must be a view from before the sample."""
         positions = before.health.positions
         self._topic_read.report(sample.offsets_topic_id, positions)
         report_rewound(
@@ -169,9 +169,10 @@ class ForeignRecords:
         self._reported.update(new)
         if new:
             _log.warning(
-                "%s: partition %s of %s contains %d records of groups that belong to other partitions. The monitor"
-                " counts these records (foreign_partition), but does not use them. A client wrote them directly, or the"
-                " partition count of the topic changed and some brokers still use the old count: restart those brokers",
+                "%s: partition %s of %s contains %d records of groups whose records belong to other partitions. The"
+                " monitor counts these records (foreign_partition), but does not use them. There are two possible"
+                " causes. First: a client wrote the records directly. Second: the partition count of the topic changed,"
+                " and some brokers still use the old count: restart these brokers",
                 self._cluster,
                 ", ".join(map(str, new)),
                 OFFSETS_TOPIC,

@@ -2,9 +2,9 @@
 
 1. If the monitor watches only one cluster, an error that the operator must correct ends the monitor. The monitor prints
    one line and returns an exit code.
-2. If the monitor watches several clusters, a failed watch only makes its cluster not ready. The error is logged once.
-   The monitor tries again after increasingly long pauses (`retry_state`). The other clusters are not affected. The
-   failed cluster keeps its totals and its checkpoint.
+2. If the monitor watches several clusters and one watch fails, the cluster of this watch is not ready. The error is
+   logged once. The monitor tries again after increasingly long pauses (`retry_state`). The other clusters are not
+   affected. The failed cluster keeps its totals and its checkpoint.
 3. The port, the tables and Spark are shared resources. If a shared resource fails, the monitor ends, even if it watches
    several clusters.
 4. The watches of all clusters get the stop signal at the same time. Spark is stopped after all watches have ended.
@@ -56,7 +56,7 @@ _log = logging.getLogger(__name__)
 
 
 class QueryEndedError(RemedyError):
-    """Error: a query stopped without a failure and without a request of the monitor."""
+    """Error: a query stopped without a failure, but the monitor did not stop it."""
 
 
 class Monitor:
@@ -160,7 +160,7 @@ class Monitor:
                 for watch, thread in threads.items():
                     while watch.has_session and thread.is_alive():
                         thread.join(0.1)
-                    thread.join(_HANG_UP_SECONDS)  # a thread that is still connecting holds nothing to close
+                    thread.join(_HANG_UP_SECONDS)  # a thread that still connects has nothing to close
 
     def _keep_watching(self, watch: ClusterWatch, shared: SharedResources) -> None:
         retry_state = RetryState(watch.monitor_state)

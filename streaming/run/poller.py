@@ -1,8 +1,8 @@
 """Poll the group coordinators, and send the changes to the query (`source.kind = "admin-api"`).
 
 In the polling mode, the monitor does not read `__consumer_offsets`. Each poll is compared with the state of the query,
-never with the previous poll. So a poll starts only after the query has read everything that the poller sent before. The
-poller needs no stored state after a restart. The first poll waits until the query has read the files of an earlier run.
+never with the previous poll. So a poll starts only after the query has read all rows of the earlier polls. The poller
+needs no stored state after a restart. The first poll waits until the query has read the files of an earlier run.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ _log = logging.getLogger(__name__)
 class Poller:
     """Polls the group coordinators in a loop.
 
-    The first complete poll always sends a row: after this row, the cluster can become ready.
+    The first complete poll sends a row even if nothing changed. The cluster can become ready after the query has read
+    this row.
     """
 
     def __init__(  # noqa: PLR0913 - everything that a poll uses, as keywords
@@ -80,7 +81,7 @@ class Poller:
     def poll(self) -> None:
         """Poll once: request the groups, compare the answers with the known state, and send the changes.
 
-        Do nothing if the query has not yet read everything that the poller sent before.
+        If the query has not yet read all rows of the earlier polls, do nothing.
         """
         if not self._has_arrived():
             return
@@ -104,7 +105,7 @@ class Poller:
         self._monitor_state.put_health(not_known=(*POLLED, HIDDEN_GROUPS) if poll.hides_groups else POLLED)
 
     def targets(self, _sample: ClusterSample) -> Mapping[int, int] | None:
-        """For each partition, return the event number that the query must reach before the cluster is ready.
+        """Return the position that the query must reach before the cluster is ready. The key is POLLED_PARTITION.
 
         Return None before the first complete poll.
         """
@@ -117,8 +118,8 @@ class Poller:
     def _has_arrived(self) -> bool:
         """Return True if the monitor state contains all rows that the poller sent.
 
-        A batch updates the positions in the monitor state after the groups and commits. So the positions show which
-        rows the monitor state contains.
+        A batch first updates the groups and the commits in the monitor state, and then the positions. So the positions
+        show which rows the monitor state contains.
         """
         position = self._monitor_state.view().health.positions.get(POLLED_PARTITION, 0)
         if position <= self._sent_up_to:

@@ -1,6 +1,6 @@
-"""Replace a checkpoint by a new checkpoint for the same tables.
+"""Replace a checkpoint with a new checkpoint for the same tables.
 
-The old checkpoint is moved last, after all other steps have succeeded.
+The old checkpoint is moved only after all other steps have succeeded.
 
 1. A rebuild is refused if tables are damaged. With the option `--repair-tables`, the tables are repaired first. The
    repair moves damaged files to a separate folder and deletes no file.

@@ -4,7 +4,8 @@
 2. The reason of a failure is logged if it differs from the reason of the previous failure. Before the comparison, ids,
    ports and times are removed from both reasons.
 3. Each pause is twice as long as the previous pause, up to `LONGEST_PAUSE_SECONDS`.
-4. After the cluster was ready, the next failure is logged, and the pauses start at one second again.
+4. If the cluster became ready after the previous failure, the next failure is logged, and the pauses start at one
+   second again.
 """
 
 from __future__ import annotations

@@ -6,13 +6,12 @@ checkpoint.
 
 1. A monitor stores a record in the folder `_writers/` inside the folder of the tables. There is one record file for
    each combination of cluster and checkpoint. The monitor renews its record every `RENEW_SECONDS`. When the monitor
-   stops, it removes the record. A checkpoint that `rebuild` creates has the same path and the same record file as the
-   old checkpoint.
+   stops, it removes the record. If `rebuild` replaces the checkpoint, the path and the record file stay the same.
 2. At the start, and at each renewal, a monitor reads the records of other writers of its cluster. A writer on this
    machine is alive if a process with the recorded id and start time exists. A writer on a different machine is alive if
-   it renews its record during the check. The check does not depend on clocks: the start time of a process is a number
-   of clock ticks. A starting monitor watches the records for at most `WATCH_SECONDS`. So a crashed writer blocks the
-   start only briefly.
+   it renews its record during the check. The check does not depend on the system time, because the start time of a
+   process is counted in clock ticks since boot. A starting monitor watches the records for at most `WATCH_SECONDS`. So
+   a crashed writer blocks the start only briefly.
 3. If two writers are alive, one of them stops (`gives_way`). If one writer is starting and the other already writes,
    the starting writer stops. In all other situations, the writer that started later stops.
 4. Every user who can read the tables can also read the records, and other monitors print the records. So a record does
@@ -20,11 +19,11 @@ checkpoint.
 5. If a record cannot be read or written, the monitor continues. The monitor logs the failure once. Without the record,
    a second writer is not detected.
 6. A writer on a different machine can pause for more than `WATCH_SECONDS`, for example on a suspended machine. Then a
-   new writer treats the paused writer as crashed, and removes its record. So before each append, a monitor reads the
-   record that it wrote. If the record is missing or belongs to a different run, the monitor stops without the append.
-   Two cases remain. If a monitor pauses between the check and the end of the append, the rows are written twice. If a
-   monitor pauses in a renewal before it writes the record, it writes the record after the pause. After such a pause,
-   both monitors write until one monitor stops (rule 3).
+   new writer treats the paused writer as crashed, and removes the record of the paused writer. So before each append, a
+   monitor reads its own record. If the record is missing or belongs to a different run, the monitor stops without the
+   append. In two cases, both monitors still write. If a monitor pauses between the check and the end of the append, the
+   rows are written twice. If a monitor pauses during a renewal, it writes its record again after the pause. Then both
+   monitors write until one monitor stops (rule 3).
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ class SecondWriterError(RemedyError):
 
 
 class Writer(msgspec.Struct, frozen=True):
-    """One run of a monitor that writes rows.
+    """The content of a record: one run of a monitor.
 
     `machine` is empty if the operating system has no `/proc`. `process_start_ticks` is None if `machine` is empty, and
     in records of earlier versions of the monitor.
@@ -295,8 +294,8 @@ def _process_start_ticks(pid: int) -> int | None:
     """Return the start time of a process in clock ticks since boot (field 22 of `/proc/PID/stat`).
 
     Return None if the process does not exist or has ended, or if the operating system has no `/proc`. An ended process
-    has the state `Z` (field 3) until its parent reads its exit code. In a container, the parent may never read the exit
-    code. Field 2 is the name of the program in brackets. The name can contain spaces and brackets.
+    has the state `Z` (field 3) until its parent reads its exit code. In a container, the parent possibly never reads
+    the exit code. Field 2 is the name of the program in brackets. The name can contain spaces and brackets.
     """
     try:
         state, *fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
@@ -319,5 +318,5 @@ def _name(cluster: str, checkpoint: str) -> str:
 
 
 def digest(text: str) -> str:
-    """Return a part of a file name for any cluster name or checkpoint path."""
+    """Hash a cluster name or a checkpoint path. The result is valid as a part of a file name."""
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]

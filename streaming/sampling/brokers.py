@@ -126,7 +126,7 @@ class Brokers:
         return self._offsets(asked, OffsetSpec.LATEST, IsolationLevel.READ_COMMITTED)
 
     def look(self, looks: Sequence[TailFetch]) -> Mapping[TailFetch, FetchResult]:
-        """Send one fetch request for each element of `looks`, to the partition's leader in the last sample."""
+        """Send one fetch request for each element of `looks`. The last sample shows the leaders of the partitions."""
         return read_log_tails(self._connection, looks, self._leaders)
 
     def _offsets_topic_ends(self, partitions: int) -> Mapping[int, LogEnds]:
@@ -222,8 +222,8 @@ def _is_readable(topic: Mapping[str, Any]) -> bool:
 def _is_missing(topic: Mapping[str, Any]) -> bool:
     """Return True if the topic provably does not exist.
 
-    Without the right DESCRIBE, some brokers return the error "unknown topic" for a topic that exists. So a topic is
-    missing only if the response also reports the right DESCRIBE.
+    If the monitor does not have DESCRIBE on a topic, some brokers return the error "unknown topic", even if the topic
+    exists. So the error is proof only if the response also shows that the monitor has DESCRIBE.
     """
     rights = topic.get("authorized_operations") or ()
     return topic["error_code"] == UnknownTopicOrPartitionError.errno and ACLOperation.DESCRIBE.name in rights

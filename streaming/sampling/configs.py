@@ -1,7 +1,6 @@
 """Request settings of brokers and topics (DescribeConfigs).
 
-The requests need the right DESCRIBE_CONFIGS on the cluster and on the topics. Without DESCRIBE_CONFIGS, the settings
-are unknown.
+The requests need DESCRIBE_CONFIGS on the cluster and on the topics. Without DESCRIBE_CONFIGS, the settings are unknown.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class Configs:
 
 
 def configs_request(kind: ConfigResourceType, names: Sequence[str], settings: Sequence[str]) -> Message:
-    """Return a request for settings of each broker or topic. `settings` can be empty."""
+    """Return a request for the settings of the given brokers or topics. `settings` can be empty."""
     resource = DescribeConfigsRequest.DescribeConfigsResource
     resources = [
         resource(resource_type=kind.value, resource_name=name, configuration_keys=list(settings)) for name in names

@@ -59,10 +59,10 @@ class _BootstrapState:
 class _ConnectionManager(KafkaConnectionManager):  # type: ignore[misc]
     """The connection manager of kafka-python, with two changes.
 
-    1. During the start, the manager fails immediately if a second attempt cannot succeed. Examples are refused
-       credentials and an unknown certificate. The unchanged library (kafka-python 3.0) retries until the timeout, and
-       then reports only a timeout. After the start, the manager retries, because a broker that restarts may not know
-       its users yet.
+    1. During the start, the manager fails immediately if a retry cannot succeed, for example after refused credentials
+       or an unknown certificate. The unchanged library (kafka-python 3.0) retries until the timeout, and then reports
+       only a timeout. After the start, the manager retries, because a broker that restarts possibly does not know its
+       users yet.
     2. The manager reads the last message that a broker sends before the broker closes the connection. One packet can
        contain both a refusal of credentials and the end of the connection.
     """
@@ -151,9 +151,9 @@ class Connection:
 
     @property
     def kafka_version(self) -> str:
-        """The newest Kafka version that kafka-python detects, for example "4.1".
+        """The Kafka version of the brokers, as kafka-python detects it, for example "4.1".
 
-        The brokers can be newer than this version.
+        The brokers can be newer than the detected version.
         """
         return ".".join(map(str, self._manager.broker_version))
 

@@ -46,7 +46,7 @@ _MOVED = Unanswered(error_name(NotCoordinatorError))
 
 @dataclass(frozen=True, slots=True)
 class GroupApi(Generic[Answer]):
-    """The request and the response of an API about several groups.
+    """A request that covers several groups, and its response.
 
     `request` creates a request from group ids. `answers` reads the result of each group from the response.
     """

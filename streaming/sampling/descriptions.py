@@ -35,7 +35,7 @@ from streaming.sampling.messages import (
 def _response_reader(
     read: Callable[[Message], DescribedGroup],
 ) -> Callable[[Sequence[str], Message], Mapping[str, Description]]:
-    """Return a function that reads all groups of a response with `read`, except groups with an error."""
+    """Return a function that reads all groups of a response. `read` is called only for groups without an error."""
 
     def answers(_ids: Sequence[str], response: Message) -> Mapping[str, Description]:
         return {group.group_id: _read_group(group, read) for group in response.groups}

@@ -3,12 +3,12 @@
 Each request is for one partition only. A broker always returns the first batch of the first partition, even if this
 batch exceeds the size limit. For all other partitions of a request, the broker omits batches that exceed the limit
 (KIP-74). So an empty response means that no batch exists between the requested offset and the last stable offset.
-Batches in tiered storage (KIP-405) are an exception. If the broker does not read a batch in tiered storage in time, the
-response is also empty. The newest segment of a log is always on the broker's disk. So an empty response is used only
-within EMPTY_WITHIN offsets before the last stable offset.
+Tiered storage (KIP-405) is an exception. If a batch is in tiered storage, and the broker does not read it in time, the
+response is also empty. The newest segment of a log is always on the broker's disk. So an empty response is used only if
+the requested offset is at most EMPTY_WITHIN offsets before the last stable offset.
 
-Only the batch headers are read. With read_committed, the response lists the aborted transactions. The requests need the
-right READ on the topic. Without READ, the next record of a group stays unknown.
+Only the batch headers are read. With read_committed, the response lists the aborted transactions. The requests need
+READ on the topic. Without READ, it stays unknown which record a group reads next.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def read_batch_times(
 def _fetch_each(
     connection: Connection, looks: Sequence[TailFetch], leaders: Mapping[str, Mapping[int, int]]
 ) -> Sequence[tuple[TailFetch, Message | KafkaError]]:
-    """Send the requests to the leaders. Return the responses of partitions that have a leader."""
+    """Send the requests to the leaders of the partitions. Omit partitions without a leader."""
     with_leaders = [(look, leaders.get(look.topic, {}).get(look.partition)) for look in looks]
     requested = [(look, leader) for look, leader in with_leaders if leader is not None]
     responses = connection.ask_each([(leader, _fetch(look)) for look, leader in requested])
@@ -107,10 +107,10 @@ def _seen(look: TailFetch, response: Message | KafkaError) -> FetchResult:
 
 
 def _tail(look: TailFetch, partition: Message) -> Tail | None:
-    """Return the next record, or the offset up to which there is no record.
+    """Return the result of the search for the next record. Return None if the response does not show a result.
 
-    Return None if the response does not show the next record. If the response contains no batches, there is no record
-    before the last stable offset.
+    If the response contains no batches, there is no record from the requested offset to the last stable offset. This
+    result is used only within EMPTY_WITHIN offsets.
     """
     if not partition.records:
         end = max(look.from_offset, partition.last_stable_offset)

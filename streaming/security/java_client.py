@@ -2,8 +2,8 @@
 
 The options are those of Kafka's Java client, with the prefix `kafka.`. Spark shows the options of a source in query
 plans, on its web page and in logs. So no option contains a secret. Instead, each consumer reads the secrets from files
-(`config.providers`, KIP-421). The JAAS line and the password of the key are in the monitor's secrets file. The
-certificate and the key are in the user's files.
+(`config.providers`, KIP-421). The monitor's secrets file contains the JAAS line and the password of the client's key.
+The user's files contain the client's certificate and key.
 
 See KIP-651 (PEM) and KIP-768 (OAuth client credentials).
 """

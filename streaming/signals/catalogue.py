@@ -48,4 +48,4 @@ SUBJECTS: Final[tuple[Subject, ...]] = tuple(
 SIGNALS: Final[Mapping[str, Signal]] = MappingProxyType(
     {signal.name: signal for subject in SUBJECTS for signal in subject.signals}
 )
-"""All metrics, by name. The names of a metric's series can differ (`exported_names`)."""
+"""All metrics, by name. The names of a metric's series can differ from this name (`exported_names`)."""

@@ -11,10 +11,14 @@ _MEMBERS_UNKNOWN = (
     "Some records of the group are missing, the group has no members, or an open transaction blocks the group's"
     " records."
 )
+_NOT_COMPARABLE = (
+    "The series is also absent if a partition has no owner or several owners. The series is also absent if the"
+    " partition count of a topic is unknown, or has changed since the assignment."
+)
+_TOO_MANY_SUBSCRIPTIONS = "The series is also absent if the members have too many different subscriptions."
 _UNFAIR_ONLY = (
     "No valid assignment is fairer than the current assignment. The series is also absent if the group has more than"
-    " 20,000 partitions, or if a partition does not have exactly one owner. The series is also absent if the partition"
-    " count of a topic is uncertain, or if the strategy fails."
+    f" 20,000 partitions, or if the strategy cannot compute a valid assignment. {_NOT_COMPARABLE}"
 )
 
 DRIFT_PARTITIONS: Final = Signal(
@@ -22,8 +26,8 @@ DRIFT_PARTITIONS: Final = Signal(
     unit="partitions",
     labels=(*OF_A_GROUP, "strategy"),
     help="Number of partitions whose owner breaks a rule of the group's strategy. For a strategy that the group does"
-    " not use, the value is the number of partitions that would have a different owner. By default, most groups have no"
-    " series for other strategies and no series with the value 0.",
+    " not use, the value is the number of partitions that would have a different owner with this strategy. By default,"
+    " only the groups with the worst problems have series for unused strategies and series with the value 0.",
     unknown="The value is 0 or unknown. If the verdict in `rebalance_monitor_assignment_verdict` is `match`,"
     " `equivalent` or `withheld`, the value is 0. For other verdicts, the value is unknown.",
     example="rebalance_monitor_drift_partitions > 0"
@@ -55,10 +59,10 @@ ASSIGNMENT_VERDICT: Final = Signal(
 EXCESS_PARTITIONS: Final = Signal(
     name="rebalance_monitor_excess_partitions",
     unit="partitions",
-    help="Number of excess partitions of the busiest member, which is the member with the most partitions. The value is"
-    " the largest partition count of a member now, minus the largest partition count in the fairest valid assignment.",
-    unknown=f"{_MEMBERS_UNKNOWN} The series is also absent if the partition count of a topic is uncertain, or if"
-    " the members have too many different subscriptions.",
+    help="Number of excess partitions of the member with the most partitions. The value is the largest partition count"
+    " of a member in the current assignment, minus the largest partition count of a member in the fairest valid"
+    " assignment.",
+    unknown=f"{_MEMBERS_UNKNOWN} {_NOT_COMPARABLE} {_TOO_MANY_SUBSCRIPTIONS}",
     example="topk(10, rebalance_monitor_excess_partitions > 0)",
 )
 IMBALANCE_SCORE: Final = Signal(
@@ -70,9 +74,10 @@ IMBALANCE_SCORE: Final = Signal(
     ),
     granularity=PARTITION,
     help="Fairness score from 0 to 100. The score is 100 if no valid assignment shares the work more evenly. The score"
-    " is 0 if one member or one client host does all the work that others could share.",
-    unknown=f"{_MEMBERS_UNKNOWN} For lag and throughput, the series is also absent until the monitor has measured the"
-    f" current assignment. The series is also absent if the lag or the throughput of a partition is unknown.",
+    " is 0 if a fairer assignment exists, but one member or one client host does all the work.",
+    unknown=f"{_MEMBERS_UNKNOWN} {_NOT_COMPARABLE} Series for `partitions` are also absent if the members have too many"
+    " different subscriptions. Series for `lag` and `throughput` are also absent until the monitor has measured the"
+    " current assignment. These series are also absent if the lag or the throughput of a partition is unknown.",
     example='bottomk(10, rebalance_monitor_imbalance_score{measure="partitions", scope="member"} < 100)',
 )
 WORK_IMBALANCE_RATIO: Final = Signal(
@@ -92,8 +97,8 @@ TOPIC_SKEW: Final = Signal(
     name="rebalance_monitor_topic_skew",
     unit="partitions",
     labels=(*OF_A_GROUP, "remedy"),
-    help="Number of surplus partitions that topic skew causes. Topic skew means that the same members have an extra"
-    " partition in several topics. The fairest valid assignment gives the surplus partitions to other members. The"
+    help="Number of surplus partitions because of topic skew. Topic skew means that the same members have an extra"
+    " partition in several topics. In the fairest valid assignment, other members own the surplus partitions. The"
     " range strategy can cause topic skew. The label `remedy` names a strategy that removes the topic skew. If no known"
     " strategy removes the topic skew, the label `remedy` is empty.",
     unknown="The assignment has no topic skew, or the topic skew is unknown.",
@@ -104,8 +109,8 @@ WHAT_IF_EXCESS_PARTITIONS: Final = Signal(
     unit="partitions",
     labels=(*OF_A_GROUP, "strategy"),
     granularity=PARTITION,
-    help="Number of excess partitions that the group would have with the strategy in the label. The metric"
-    " `rebalance_monitor_excess_partitions` defines excess partitions.",
+    help="Number of excess partitions that the group would have with the strategy in the label. For the"
+    " definition of excess partitions, see `rebalance_monitor_excess_partitions`.",
     unknown=_UNFAIR_ONLY,
     example='min by (cluster, group) (rebalance_monitor_what_if_excess_partitions{strategy=~"sticky|uniform"})',
 )
@@ -132,8 +137,7 @@ AVOIDABLE_IDLE_MEMBERS: Final = Signal(
     unit="members",
     granularity=PARTITION,
     help="Number of members that have no partitions, but would have partitions in a different valid assignment.",
-    unknown=f"{_MEMBERS_UNKNOWN} The series is also absent if the partition count of a topic is uncertain, or if"
-    " the members have too many different subscriptions.",
+    unknown=f"{_MEMBERS_UNKNOWN} {_NOT_COMPARABLE} {_TOO_MANY_SUBSCRIPTIONS}",
     example="rebalance_monitor_avoidable_idle_members > 0",
 )
 MEMBER_PARTITIONS_MAX: Final = Signal(
@@ -148,22 +152,22 @@ BUSIEST_MEMBER: Final = Signal(
     name="rebalance_monitor_busiest_member",
     unit="partitions",
     labels=(*OF_A_GROUP, "client_id", "client_host", "group_instance_id"),
-    help="Number of partitions of the busiest member, which is the member with the most partitions. The labels identify"
-    " the busiest member. If several members have the most partitions, the labels identify the member with the smallest"
-    " member id. A group has at most one series at any time.",
+    help="Number of partitions of the busiest member. The busiest member is the member with the most partitions. If"
+    " several members have this number of partitions, the busiest member is the first of these members, sorted by"
+    " member id. The labels identify the busiest member. A group has at most one series at any time.",
     unknown="The number of excess partitions is 0 or unknown.",
     example="topk(10, rebalance_monitor_busiest_member)",
 )
 UNOWNED_PARTITIONS: Final = Signal(
     name="rebalance_monitor_unowned_partitions",
     unit="partitions",
-    help="Number of partitions without an owner in the existing topics to which members subscribe. The value includes"
-    " partitions that never had an owner. Partitions that the next round of a cooperative rebalance will assign do not"
-    " count.",
+    help="Number of partitions without an owner, in existing topics to which members subscribe. The value includes"
+    " partitions that never had an owner. The value does not include partitions that the next round of a cooperative"
+    " rebalance will assign.",
     unknown="Every partition has an owner, or the value is unknown. The value is unknown if a subscribed topic was not"
     " sampled yet, or if the assignment of a member is unknown. The value is also unknown if the group is rebalancing,"
-    " has no members, or does not assign topic partitions. An open transaction that blocks the group's records also"
-    " makes the value unknown.",
+    " has no members, or does not assign topic partitions. The value is also unknown if an open transaction blocks the"
+    " group's records.",
     example="rebalance_monitor_unowned_partitions > 0",
 )
 UNOWNED_RECORDS: Final = Signal(
@@ -171,19 +175,20 @@ UNOWNED_RECORDS: Final = Signal(
     unit="records",
     help="Number of unread records in partitions without an owner. For a partition with a committed offset, this"
     " number is the lag. For a partition without a committed offset, all records are unread.",
-    unknown="Every partition has an owner. The series is also absent if the number of unread records in a partition"
-    " without an owner is unknown.",
+    unknown="Every partition has an owner. The series is also absent if the number of unread records is unknown for a"
+    " partition without an owner.",
     example="rebalance_monitor_unowned_records > 0",
 )
 UNEVEN_WORK_RECORDS_PER_SECOND: Final = Signal(
     name="rebalance_monitor_uneven_work_records_per_second",
     unit="records per second",
-    help="Excess produce rate of the busiest member, in records per second. The busiest member is the member whose"
-    " partitions receive the most records. The value is the largest produce rate of a member now, minus the largest"
-    " produce rate in the fairest assignment. Values below 10 records per second, or below half of the largest produce"
-    " rate in the fairest assignment, have no series.",
-    unknown="The members share the work evenly, or a hot partition makes a more even assignment impossible. The series"
-    " is also absent if the produce rate of a partition is unknown.",
+    help="Excess work of the busiest member, in records per second. The work of a member is the produce rate of its"
+    " partitions. The busiest member is the member with the most work. The value is the largest work of a member in the"
+    " current assignment, minus the largest work of a member in the fairest assignment. The series exists only if the"
+    " value is at least 10 records per second. The value must also be at least half of the largest work of a member in"
+    " the fairest assignment.",
+    unknown="The members share the work evenly, or a hot partition prevents a fairer assignment. The series is also"
+    " absent if the produce rate of a partition is unknown.",
     example="topk(10, rebalance_monitor_uneven_work_records_per_second)",
 )
 ASSIGNMENT_TIMESTAMP_SECONDS: Final = Signal(
@@ -191,7 +196,7 @@ ASSIGNMENT_TIMESTAMP_SECONDS: Final = Signal(
     unit="seconds",
     help="Start time of the current assignment, in seconds since 1970. The value is the timestamp of the record"
     " that contains the assignment.",
-    unknown="The group has no known drift and no known excess partitions.",
+    unknown="The group has no known excess partitions and no known drift.",
     example="time() - rebalance_monitor_assignment_timestamp_seconds"
     " and on (cluster, group) rebalance_monitor_excess_partitions > 0",
 )

@@ -34,10 +34,10 @@ GROUP_INFO: Final = Signal(
     " of the group are missing, or if an open transaction blocks the group's records. The states PreparingRebalance and"
     " CompletingRebalance, and the states of streams groups, come from the last ListGroups response. The label"
     " `protocol` is the name of the strategy. The label `protocol_source` is `records` if a record contains the name of"
-    " the strategy. The label `protocol_source` is `broker` if only the group coordinator reported the name. If the"
-    " strategy is unknown, `protocol` and `protocol_source` are empty. The label `coordinator` is the id of the broker"
-    " that coordinates the group. The labels `team`, `max_severity` and `ignore_alerts` come from the entries"
-    " `[[groups]]` in the settings.",
+    " the strategy. The label `protocol_source` is `broker` if only the group coordinator reported the name of the"
+    " strategy. If the strategy is unknown, `protocol` and `protocol_source` are empty. The label `coordinator` is the"
+    " id of the broker that coordinates the group. The labels `team`, `max_severity` and `ignore_alerts` come from the"
+    " entries `[[groups]]` in the settings.",
     unknown="The group does not exist. Each existing group has exactly one series.",
     example='count by (cluster, state) (rebalance_monitor_group_info{group_type="classic"})',
 )
@@ -48,8 +48,9 @@ GROUP_LIMIT: Final = Signal(
     label_values=MappingProxyType({"limit": ("max_lag_seconds", "critical_lag_seconds", "max_commit_gap_seconds")}),
     help="Limit for the lag or the commit gap of the group, in seconds. The label `limit` names the limit. The limits"
     " come from the entries `[[groups]]` in the settings. A warning fires if the lag in seconds is above"
-    " `max_lag_seconds`. A critical alert fires if the lag in seconds is above `critical_lag_seconds`."
-    " `max_commit_gap_seconds` is the longest acceptable time without commits around a rebalance.",
+    " `max_lag_seconds`. A critical alert fires if the lag in seconds is above `critical_lag_seconds`. A warning also"
+    " fires if a commit gap is longer than `max_commit_gap_seconds`. A commit gap is the time from the last commit"
+    " before a rebalance to the first commit after the rebalance.",
     unknown="The group does not exist. Each existing group has one series for each limit.",
     example="rebalance_monitor_group_lag_seconds > on (cluster, group)"
     ' rebalance_monitor_group_limit{limit="max_lag_seconds"}',
@@ -57,7 +58,7 @@ GROUP_LIMIT: Final = Signal(
 GROUP_MEMBERS: Final = Signal(
     name="rebalance_monitor_group_members",
     unit="members",
-    help="Number of members in the group's last recorded generation.",
+    help="Number of members in the group's last known generation.",
     unknown="In `__consumer_offsets`, records of some members are missing, or an open transaction blocks"
     " the last record of the group.",
     example="rebalance_monitor_group_members == 0 and rebalance_monitor_group_lag > 0",
@@ -66,7 +67,7 @@ GROUP_GENERATION: Final = Signal(
     name="rebalance_monitor_group_generation",
     unit="generations",
     granularity=PARTITION,
-    help="Last recorded generation of a classic group, or last recorded group epoch of any other group.",
+    help="Last known generation of a classic group, or last known group epoch of any other group.",
     unknown="The group is a classic group and `source.kind` is `admin-api`. The series is also absent if an open"
     " transaction blocks the group's records.",
     example="changes(rebalance_monitor_group_generation[10m]) > 3",
@@ -96,7 +97,7 @@ GROUP_LISTING_GAPS: Final = Signal(
     labels=(*OF_A_CLUSTER, "reason"),
     granularity=CLUSTER,
     help="Number of brokers whose ListGroups response is missing or incomplete, by reason. While a response is missing"
-    " or incomplete, the monitor treats no group as deleted.",
+    " or incomplete, the monitor does not treat any group as deleted.",
     unknown="All responses are complete, or the monitor has not listed the groups yet.",
     example="sum by (cluster, reason) (rebalance_monitor_group_listing_gaps) > 0",
 )

@@ -33,8 +33,8 @@ CONSUMERGROUP_CURRENT_OFFSET_SUM: Final = Signal(
     labels=_GROUP_TOPIC,
     granularity=TOPIC,
     family_set=KAFKA_EXPORTER,
-    help="Sum of the offsets that the group committed for the partitions of the topic. Partitions without a committed"
-    " offset do not count.",
+    help="Sum of the offsets that the group committed for the partitions of the topic. The value ignores partitions"
+    " without a committed offset.",
     unknown="The group never committed an offset in the topic, or an open transaction blocks the group's last commit.",
     example="sum by (consumergroup) (rate(kafka_consumergroup_current_offset_sum[5m]))",
 )
@@ -55,8 +55,8 @@ CONSUMERGROUP_LAG_SUM: Final = Signal(
     labels=_GROUP_TOPIC,
     granularity=TOPIC,
     family_set=KAFKA_EXPORTER,
-    help="Number of records in the topic after the committed offsets of the group. Partitions without a committed"
-    " offset do not count.",
+    help="Number of records in the topic after the committed offsets of the group. The value ignores partitions without"
+    " a committed offset.",
     unknown=f"The lag of at least one partition with a committed offset is unknown. {_SEE_REASONS}",
     example="topk(10, sum by (consumergroup) (kafka_consumergroup_lag_sum))",
 )
@@ -106,7 +106,7 @@ BROKERS: Final = Signal(
     labels=(),
     granularity=CLUSTER,
     family_set=KAFKA_EXPORTER,
-    help="Number of brokers in the cluster metadata. Brokers that are down do not count.",
+    help="Number of brokers in the cluster metadata. The value does not include brokers that are down.",
     unknown="There is no recent sample of the brokers.",
     example="min_over_time(kafka_brokers[1h])",
 )

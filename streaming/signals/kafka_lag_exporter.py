@@ -1,9 +1,9 @@
 """As kafka-lag-exporter: these metrics have the names and labels of github.com/seglo/kafka-lag-exporter.
 
-The metrics do not have kafka-lag-exporter's labels `member_host`, `consumer_id` and `client_id`, because each restart
-of a member would create new series. If a value is unknown, kafka-lag-exporter exports NaN or Inf, but this monitor
-exports no series. If a record is older than all samples, kafka-lag-exporter extrapolates the lag in seconds. This
-monitor exports a lower bound.
+The metrics do not have kafka-lag-exporter's labels `member_host`, `consumer_id` and `client_id`. With these labels,
+each restart of a member would create new series. If a value is unknown, kafka-lag-exporter exports NaN or Inf, but this
+monitor exports no series. If a record is older than all samples of the end offset, kafka-lag-exporter extrapolates
+the lag in seconds, but this monitor exports a lower bound.
 """
 
 from __future__ import annotations
@@ -47,10 +47,9 @@ GROUP_LAG_SECONDS: Final = Signal(
     labels=_GROUP_PARTITION,
     granularity=PARTITION,
     family_set=KAFKA_LAG_EXPORTER,
-    help="Age of the oldest record in this partition that the group has not committed, in seconds. The value is a lower"
-    " bound if the record is older than all samples of the monitor.",
-    unknown="The lag of the partition is unknown, or the age of the oldest uncommitted record is unknown."
-    f" {_SEE_REASONS}",
+    help="Age of the partition's oldest record that the group has not committed, in seconds. The value is a lower bound"
+    " if the record was written before the oldest sample of the end offset.",
+    unknown=f"The lag of the partition is unknown, or the age of the oldest unread record is unknown. {_SEE_REASONS}",
     example="max by (cluster_name, group) (kafka_consumergroup_group_lag_seconds)",
 )
 GROUP_MAX_LAG: Final = Signal(
@@ -58,7 +57,7 @@ GROUP_MAX_LAG: Final = Signal(
     unit="records",
     labels=_GROUP,
     family_set=KAFKA_LAG_EXPORTER,
-    help="Largest lag of a partition of the group, in records. Partitions with unknown lag do not count.",
+    help="Largest lag of a partition of the group, in records. The value ignores partitions with unknown lag.",
     unknown=_UNKNOWN_EVERYWHERE,
     example="topk(50, kafka_consumergroup_group_max_lag)",
 )
@@ -67,7 +66,7 @@ GROUP_MAX_LAG_SECONDS: Final = Signal(
     unit="seconds",
     labels=_GROUP,
     family_set=KAFKA_LAG_EXPORTER,
-    help="Largest lag of a partition of the group, in seconds. Partitions with unknown lag do not count.",
+    help="Largest lag of a partition of the group, in seconds. The value ignores partitions with unknown lag.",
     unknown=_UNKNOWN_EVERYWHERE,
     example="kafka_consumergroup_group_max_lag_seconds > 180",
 )
@@ -86,7 +85,7 @@ GROUP_TOPIC_SUM_LAG: Final = Signal(
     labels=("cluster_name", "group", "topic"),
     granularity=TOPIC,
     family_set=KAFKA_LAG_EXPORTER,
-    help="Number of records of the topic that the group has not committed yet.",
+    help="Number of the topic's records that the group has not committed yet.",
     unknown=f"The lag of at least one partition is unknown. {_SEE_REASONS}",
     example="topk(10, kafka_consumergroup_group_topic_sum_lag)",
 )

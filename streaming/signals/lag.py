@@ -30,8 +30,8 @@ GROUP_LAG_SECONDS_IS_BOUND: Final = Signal(
     name="rebalance_monitor_group_lag_seconds_is_bound",
     unit="boolean",
     help="The value is 1 if `rebalance_monitor_group_lag_seconds` is only a lower bound. The exact lag is unknown if"
-    " the group's oldest uncommitted record is older than all samples of the monitor. The lower bound is the age of the"
-    " oldest sample.",
+    " the group's oldest unread record was written before the oldest sample of the end offset. The lower bound is the"
+    " age of the oldest sample.",
     unknown="The group's lag in seconds is exact or unknown.",
     example="rebalance_monitor_group_lag_seconds and on (cluster, group) rebalance_monitor_group_lag_seconds_is_bound",
 )
@@ -58,8 +58,9 @@ LAG_UNKNOWN_PARTITIONS: Final = Signal(
 GROUP_BLOCKED_PARTITIONS: Final = Signal(
     name="rebalance_monitor_group_blocked_partitions",
     unit="partitions",
-    help="Number of partitions in which an open transaction blocks the group. The group has read all records before"
-    " the transaction. A consumer with read_committed cannot read more until the transaction ends.",
+    help="Number of partitions in which an open transaction blocks the group. The group has reached the first record of"
+    " the transaction. A consumer with read_committed cannot read this record or later records until the transaction"
+    " ends.",
     unknown="No partition is blocked. The series is also absent if an open transaction in __consumer_offsets blocks"
     " the group's last commits.",
     example="rebalance_monitor_group_blocked_partitions > 0",
@@ -78,44 +79,45 @@ GROUP_STATUS_COMPLETENESS: Final = Signal(
     name="rebalance_monitor_group_status_completeness",
     unit="share",
     granularity=PARTITION,
-    help="Share of the group's partitions whose status is based on ten commits, from 0 to 1. A status from fewer"
-    " commits is less reliable.",
+    help="Share of the group's partitions that have a status based on ten commits. The value is from 0 to 1. A status"
+    " that is based on fewer than ten commits is less reliable.",
     unknown="The group never committed an offset, or an open transaction blocks the group's last commits.",
     example="avg by (cluster) (rebalance_monitor_group_status_completeness)",
 )
 GROUP_RECORDS_LOST: Final = Signal(
     name="rebalance_monitor_group_records_lost",
     unit="records",
-    help="Number of offsets that retention deleted before the group committed them.",
-    unknown="The group lost no offsets, or the value is unknown for every partition of the group.",
+    help="Number of records that retention deleted before the group committed them. The value also counts offsets"
+    " without a record, so the real number of lost records may be smaller.",
+    unknown="The group lost no records, or the value is unknown for every partition of the group.",
     example="rebalance_monitor_group_records_lost > 0",
 )
 GROUP_SECONDS_UNTIL_LOST: Final = Signal(
     name="rebalance_monitor_group_seconds_until_lost",
     unit="seconds",
     help="Estimated time until retention deletes records that the group has not committed, in seconds. The value is 0"
-    " if retention has already deleted uncommitted records. The monitor computes two estimates and exports the smaller"
+    " if retention has already deleted unread records. The monitor computes two estimates and exports the smaller"
     " estimate. The first estimate uses the growth rate of the log start offset. The second estimate uses the topic's"
     " retention.ms and the lag in seconds.",
     unknown="The time is longer than one day, or no partition of the group has an estimate. A partition has no estimate"
     " if the lag is zero or unknown. An estimate needs the growth rate of the log start offset, or the topic's"
     " retention.ms. The growth rate is known if the log start offset moved at least two times in the last 24 hours. To"
-    " read retention.ms, the monitor needs the right DESCRIBE_CONFIGS on the topic.",
+    " read retention.ms, the monitor needs DESCRIBE_CONFIGS on the topic.",
     example="rebalance_monitor_group_seconds_until_lost < 3600",
 )
 GROUP_LAST_COMMIT_TIMESTAMP_SECONDS: Final = Signal(
     name="rebalance_monitor_group_last_commit_timestamp_seconds",
     unit="seconds",
-    help="Time of the group's latest commit in any partition, in seconds since 1970.",
+    help="Time of the group's latest commit, in seconds since 1970.",
     unknown="The group never committed an offset, or an open transaction blocks the group's last commits.",
     example="time() - rebalance_monitor_group_last_commit_timestamp_seconds > 600 and rebalance_monitor_group_lag > 0",
 )
 GROUP_CONSUMED_RECORDS_PER_SECOND: Final = Signal(
     name="rebalance_monitor_group_consumed_records_per_second",
     unit="records per second",
-    help="Consume rate of the group, in records per second. The rate is the mean growth of the committed offsets in the"
-    " last five minutes. The value is the sum over all partitions. The value is 0 if the group committed no new"
-    " offsets.",
+    help="Consume rate of the group, in records per second. The rate is the mean growth of the committed offsets over"
+    " five minutes. These five minutes usually end at the last commit. The value is the sum over all partitions. If the"
+    " group commits no new offsets, the value falls to 0 within ten minutes.",
     unknown="The rate of at least one partition is unknown. The rate is unknown in the first minute of observation,"
     " and for a short time after the committed offset decreased.",
     example="rebalance_monitor_group_consumed_records_per_second == 0 and rebalance_monitor_group_lag > 0",
@@ -134,8 +136,8 @@ GROUP_CATCH_UP_SECONDS: Final = Signal(
     unit="seconds",
     help="Estimated time until the group has no lag, in seconds. The value is the lag, divided by the difference"
     " between the consume rate and the produce rate. The estimate assumes that these rates do not change.",
-    unknown="The group has no lag, or its lag does not decrease. The series is also absent if the lag or one of the"
-    " rates is unknown.",
+    unknown="The group has no lag, or the produce rate is at least 98 % of the consume rate. The series is also absent"
+    " if the lag or one of the rates is unknown.",
     example="rebalance_monitor_group_catch_up_seconds > 3600",
 )
 GROUP_OFFSETS_EXPIRE_TIMESTAMP_SECONDS: Final = Signal(
@@ -143,10 +145,11 @@ GROUP_OFFSETS_EXPIRE_TIMESTAMP_SECONDS: Final = Signal(
     unit="seconds",
     help="Earliest time when the broker can delete a committed offset of the group, in seconds since 1970. After the"
     " deletion, the group starts again at the position that auto.offset.reset selects. The broker setting"
-    " offsets.retention.minutes is the retention period of committed offsets. For a classic group, the retention period"
-    " starts when the group becomes Empty. For every other group, the retention period starts at each commit.",
+    " offsets.retention.minutes is the retention period of committed offsets. For a classic group with a protocol type,"
+    " the retention period starts when the group becomes Empty. For all other groups, the retention period of each"
+    " offset starts when the group commits the offset.",
     unknown="The group has members, or the group has no committed offset. The series is also absent if the setting"
-    " offsets.retention.minutes is unknown.",
+    " offsets.retention.minutes is unknown, or if `source.kind` is `admin-api`.",
     example="rebalance_monitor_group_offsets_expire_timestamp_seconds - time() < 86400",
 )
 GROUP_LAG_CAUSE_INFO: Final = Signal(
@@ -168,10 +171,12 @@ GROUP_LAG_CAUSE_INFO: Final = Signal(
         }
     ),
     help="Cause of the group's lag, as labels. The value is always 1. The label `cause` names the cause. The other"
-    " labels name the partition, member or client host that causes the lag, or are empty. The group's page shows the"
-    " evidence for the cause.",
-    unknown="No partition of the group had a lag of 30 seconds or more for at least one minute. The series is also"
-    " absent if an open transaction blocks the group's last commits.",
+    " labels name the partition, member or client host that causes the lag. A label that does not apply is empty. The"
+    " group's page shows the evidence for the cause.",
+    unknown="No partition of the group is late. A partition is late if two conditions are true for one minute: its"
+    " lag is 30 seconds or more, and its lag at the last commit was also 30 seconds or more. A partition with the"
+    " status STOP is late as soon as its lag is 30 seconds or more. The series is also absent if an open transaction"
+    " blocks the group's last commits.",
     example='rebalance_monitor_group_lag_cause_info{cause="hot_partition"}',
 )
 GROUP_WORST_PARTITION_INFO: Final = Signal(

@@ -17,7 +17,7 @@ MEMBER_PARTITIONS: Final = Signal(
     unit="partitions",
     labels=(*_OF_A_MEMBER, "topic"),
     granularity=MEMBER,
-    help="Number of partitions of the topic that the member owns. The value is 0 if the member subscribes to the topic"
+    help="Number of the topic's partitions that the member owns. The value is 0 if the member subscribes to the topic"
     " but owns no partition of the topic.",
     unknown="No record shows the partitions of the member. The series is also absent if the group does not assign topic"
     " partitions to members.",
@@ -28,8 +28,8 @@ MEMBER_EXPECTED_PARTITIONS: Final = Signal(
     unit="partitions",
     labels=(*_OF_A_MEMBER, "topic"),
     granularity=MEMBER,
-    help="Number of partitions of the topic that the group's strategy assigns to the member.",
-    unknown="The verdict in `rebalance_monitor_assignment_verdict` is not `match` and not `drift`. The series is also"
+    help="Number of the topic's partitions that the group's strategy assigns to the member.",
+    unknown="The verdict in `rebalance_monitor_assignment_verdict` is neither `match` nor `drift`. The series is also"
     " absent if the members of the group changed after the verdict.",
     example="rebalance_monitor_member_partitions != rebalance_monitor_member_expected_partitions",
 )
@@ -38,7 +38,7 @@ MEMBER_LAG: Final = Signal(
     unit="records",
     labels=_OF_A_MEMBER,
     granularity=MEMBER,
-    help="Number of records in the member's partitions that the group has not committed yet.",
+    help="Sum of the lags of the member's partitions, in records.",
     unknown="The lag of at least one partition of the member is unknown, or a partition of the member has no committed"
     " offset.",
     example="topk by (cluster, group) (1, rebalance_monitor_member_lag)",

@@ -26,7 +26,7 @@ MONITOR_INFO: Final = Signal(
     labels=(*OF_A_CLUSTER, "version", "source", "page_url", "grafana_url", "runbook_url"),
     label_values=MappingProxyType({"source": ("offsets-topic", "admin-api")}),
     granularity=CLUSTER,
-    help="Version, source and addresses of the monitor, as labels. The value is always 1. The label `version` is the"
+    help="Version, source and links of the monitor, as labels. The value is always 1. The label `version` is the"
     " version of the monitor. The label `source` is the setting `source.kind`. With `offsets-topic`, the monitor reads"
     " groups and commits from the topic __consumer_offsets. With `admin-api`, the monitor polls the group"
     " coordinators. The labels `page_url`, `grafana_url` and `runbook_url` are the addresses from the settings in"
@@ -56,10 +56,10 @@ SOURCE_LIMITATION: Final = Signal(
         }
     ),
     granularity=CLUSTER,
-    help="The value is 1 for each type of information that the source (`source.kind`) or the brokers do not provide."
-    " The label `capability` names the information. For `offsets_retention` and `topic_retention`, the monitor needs"
-    " the optional right DESCRIBE_CONFIGS.",
-    unknown="The source and the brokers provide the information.",
+    help="The value is 1 for each type of information that the monitor cannot get. The label `capability` names the"
+    " type. For `offsets_retention` and `topic_retention`, the monitor needs the optional right DESCRIBE_CONFIGS. All"
+    " other types have series only if `source.kind` is `admin-api`.",
+    unknown="The monitor can get the information.",
     example='rebalance_monitor_source_limitation_info{capability="hidden_groups"}',
 )
 RECORDS_READ: Final = Signal(
@@ -78,9 +78,9 @@ RECORDS_SKIPPED: Final = Signal(
     unit="records",
     labels=(*OF_A_CLUSTER, "reason"),
     granularity=CLUSTER,
-    help="Number of records that the monitor skipped, by reason. The monitor can also skip only the data of one member"
-    " in a record. The table `quarantine` contains all skipped records, except records with the reason"
-    " foreign_partition.",
+    help="Number of records that the monitor skipped, by reason. If the monitor cannot decode the data of one member"
+    " in a record, it skips only this data. The value also counts this record. The table `quarantine` describes all"
+    " skipped records, except records with the reason foreign_partition.",
     unknown="The monitor has not skipped any record for this reason.",
     example="increase(rebalance_monitor_records_skipped_total[1h]) > 0",
 )
@@ -89,7 +89,7 @@ OFFSETS_TOPIC_LAG: Final = Signal(
     unit="records",
     labels=(*OF_A_CLUSTER, "partition"),
     granularity=CLUSTER,
-    help="Number of records in the __consumer_offsets partition that the monitor has not read yet. The value counts"
+    help="Number of records that the monitor has not read yet, by __consumer_offsets partition. The value counts"
     " records up to the high watermark.",
     unknown="The partition was not sampled recently, or `source.kind` is `admin-api`.",
     example="sum by (cluster) (rebalance_monitor_offsets_topic_lag)",
@@ -99,8 +99,8 @@ OFFSETS_TOPIC_BLOCKED: Final = Signal(
     unit="records",
     labels=(*OF_A_CLUSTER, "partition"),
     granularity=CLUSTER,
-    help="Number of records in the __consumer_offsets partition that the monitor cannot read because of an open"
-    " transaction. While the transaction is open, the states of the groups in this partition are unknown.",
+    help="Number of records that the monitor cannot read because of an open transaction, by __consumer_offsets"
+    " partition. While the transaction is open, the states of the groups in this partition are unknown.",
     unknown="The partition was not sampled recently, or `source.kind` is `admin-api`.",
     example="rebalance_monitor_offsets_topic_blocked > 0",
 )
@@ -120,8 +120,8 @@ OFFSETS_TOPIC_LEADERLESS_PARTITIONS: Final = Signal(
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
     help="Number of __consumer_offsets partitions without a leader. The groups in these partitions have no coordinator,"
-    " so they cannot commit and cannot rebalance. While a partition has no leader, the source `offsets-topic` provides"
-    " no records of any group.",
+    " so they cannot commit and cannot rebalance. While one of these partitions has no leader, the source"
+    " `offsets-topic` reads no partition.",
     unknown="The brokers were not sampled recently, or the cluster metadata does not contain the topic"
     " __consumer_offsets.",
     example="rebalance_monitor_offsets_topic_leaderless_partitions > 0",
@@ -163,7 +163,7 @@ LAST_BATCH_TIMESTAMP_SECONDS: Final = Signal(
     unit="seconds",
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
-    help="Time when the last finished micro-batch ended, in seconds since 1970.",
+    help="End time of the last finished micro-batch, in seconds since 1970.",
     unknown="The monitor has not finished a batch since its start.",
     example="time() - rebalance_monitor_last_batch_timestamp_seconds > 900"
     " and on (cluster) sum by (cluster) (rebalance_monitor_offsets_topic_lag) > 0",
@@ -174,8 +174,8 @@ TABLE_WRITE_FAILURES: Final = Signal(
     unit="failures",
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
-    help="Number of failed writes to Delta tables since the start of the monitor. The monitor tries each failed write"
-    " again.",
+    help="Number of failed writes to Delta tables since the start of the monitor. The monitor retries each failed"
+    " write.",
     unknown=_ALWAYS,
     example="increase(rebalance_monitor_table_write_failures_total[15m]) > 0",
 )
@@ -187,7 +187,7 @@ DISK_FREE_RATIO: Final = Signal(
     granularity=CLUSTER,
     help="Free space on the disk that contains the folder, divided by the size of the disk. The value is from 0 to 1."
     " The label `folder` is the name of the setting in `[paths]`.",
-    unknown="The folder is not on a disk of this machine, for example in an object store.",
+    unknown="The folder is not on a disk of this machine. For example, the folder is in an object store.",
     example="rebalance_monitor_disk_free_ratio < 0.1",
 )
 STATE_ROWS: Final = Signal(
@@ -207,7 +207,7 @@ QUERY_RESTARTS: Final = Signal(
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
     help="Number of times that the monitor restarted the streaming query after a failure. If the monitor watches"
-    " several clusters, a failed start of a query also counts.",
+    " several clusters, the value also counts failed attempts to watch the cluster, for example failed connections.",
     unknown=_ALWAYS,
     example="increase(rebalance_monitor_query_restarts_total[15m]) > 0",
 )
@@ -227,8 +227,8 @@ RESIDENT_MEMORY_BYTES: Final = Signal(
     unit="bytes",
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
-    help="Resident memory of all processes of the monitor, in bytes. All clusters have the same value, because they"
-    " share the processes.",
+    help="Resident memory of all processes of the monitor, in bytes. The value is the same for all clusters, because"
+    " the same processes watch all clusters.",
     unknown=_ALWAYS,
     example="max(max_over_time(rebalance_monitor_resident_memory_bytes[1h]))",
 )

@@ -19,7 +19,7 @@ TOPIC_LAG: Final = Signal(
     unit="records",
     labels=_OF_A_TOPIC,
     granularity=TOPIC,
-    help="Number of records of the topic that the group has not committed yet.",
+    help="Number of the topic's records that the group has not committed yet.",
     unknown=f"The lag of at least one partition of the topic is unknown. {_SEE_REASONS}",
     example="topk(10, rebalance_monitor_topic_lag)",
 )
@@ -40,7 +40,7 @@ PARTITION_LAG: Final = Signal(
     unit="records",
     labels=_OF_A_PARTITION,
     granularity=PARTITION,
-    help="Number of records of the partition that the group has not committed yet.",
+    help="Number of the partition's records that the group has not committed yet.",
     unknown="The end offset of the partition is unknown, or the end offset is smaller than the committed offset."
     f" {_SEE_REASONS}",
     example="max by (cluster, group, topic) (rebalance_monitor_partition_lag)"
@@ -51,7 +51,7 @@ PARTITION_LAG_SECONDS: Final = Signal(
     unit="seconds",
     labels=_OF_A_PARTITION,
     granularity=PARTITION,
-    help="Age of the oldest record in this partition that the group has not committed, in seconds.",
+    help="Age of the partition's oldest record that the group has not committed, in seconds.",
     unknown="The lag of the partition is unknown, or there is no recent sample of the partition.",
     example="rebalance_monitor_partition_lag_seconds > 600",
 )
@@ -62,7 +62,8 @@ PARTITION_STATUS: Final = Signal(
     label_values=MappingProxyType({"status": ("OK", "WARN", "STOP", "STALL", "REWIND")}),
     granularity=PARTITION,
     help="The value is 1 for the current status of the partition. The other statuses of the partition have no series.",
-    unknown="The lag of the partition is unknown, or the monitor has not seen a commit of the partition yet. The series"
-    " is also absent if the unread offsets may contain no records, or if an open transaction blocks the group.",
+    unknown="The lag of the partition is unknown, or the monitor has not seen a commit for the partition yet. The"
+    " series is also absent if all unread offsets may be transaction markers or records of aborted transactions. The"
+    " series is also absent if an open transaction blocks the group.",
     example='rebalance_monitor_partition_status{status=~"STOP|STALL|REWIND"}',
 )

@@ -11,9 +11,9 @@ REBALANCES: Final = Signal(
     name="rebalance_monitor_rebalances_total",
     kind=COUNTER,
     unit="rebalances",
-    help="Number of rebalances since the monitor first saw the group. Each new generation counts as one rebalance. A"
-    " transition to Empty does not count.",
-    unknown="The group does not exist. For an existing group, the counter starts at 0.",
+    help="Number of rebalances since the monitor first saw the group. Each new generation counts as one rebalance,"
+    " except a generation in which the group becomes Empty.",
+    unknown="The group does not exist. Each existing group has one series, even if the value is 0.",
     example="topk(10, sum by (cluster, group) (increase(rebalance_monitor_rebalances_total[1h])))",
 )
 REBALANCES_FAILED: Final = Signal(
@@ -22,7 +22,7 @@ REBALANCES_FAILED: Final = Signal(
     unit="rebalances",
     granularity=PARTITION,
     help="Number of failed rebalances. In a failed rebalance, the new generation never gets an assignment. The monitor"
-    " counts only failures that are visible in the records.",
+    " counts only failures that it can detect from the records in __consumer_offsets.",
     unknown="The group is a classic group and `source.kind` is `admin-api`.",
     example="increase(rebalance_monitor_rebalances_failed_total[1h]) > 0",
 )
@@ -31,8 +31,8 @@ EMPTY_TRANSITIONS: Final = Signal(
     kind=COUNTER,
     unit="transitions",
     granularity=PARTITION,
-    help="Number of times that the group's last member left.",
-    unknown="The group does not exist. For an existing group, the counter starts at 0.",
+    help="Number of times that the group became Empty.",
+    unknown="The group does not exist. Each existing group has one series, even if the value is 0.",
     example="increase(rebalance_monitor_empty_transitions_total[15m]) > 0 and rebalance_monitor_group_members == 0",
 )
 REBALANCES_BY_CAUSE: Final = Signal(
@@ -55,9 +55,9 @@ REBALANCES_BY_CAUSE: Final = Signal(
         }
     ),
     granularity=PARTITION,
-    help="Number of rebalances since the monitor first saw the group, by main cause. A generation without a record in"
-    " __consumer_offsets is not counted.",
-    unknown="The monitor has not seen a rebalance of the group with this cause.",
+    help="Number of rebalances since the monitor first saw the group, by main cause. The value counts only"
+    " generations with a record in __consumer_offsets.",
+    unknown="The monitor has not seen a rebalance with this cause in the group.",
     example='sum by (cause) (increase(rebalance_monitor_rebalances_by_cause_total{group="payments"}[1d]))',
 )
 MOVED_PARTITIONS: Final = Signal(
@@ -67,8 +67,9 @@ MOVED_PARTITIONS: Final = Signal(
     labels=(*OF_A_GROUP, "necessary"),
     label_values=MappingProxyType({"necessary": ("true", "false", "unknown")}),
     granularity=PARTITION,
-    help="Number of partitions that moved to a different owner. `necessary=false` means that an assignment without the"
-    " move is at least as fair. `necessary=unknown` means that the monitor does not know how many moves were needed.",
+    help="Number of partitions that moved to a different owner. `necessary=false` means that a valid assignment without"
+    " this move would be at least as fair as the actual assignment. `necessary=unknown` means that the monitor does not"
+    " know whether the move was necessary.",
     unknown="The group has no moves with this value of the label `necessary`.",
     example='topk(10, increase(rebalance_monitor_moved_partitions_total{necessary="false"}[1d]))',
 )
@@ -77,11 +78,11 @@ COMMIT_GAP_SECONDS: Final = Signal(
     kind=HISTOGRAM,
     unit="seconds",
     granularity=PARTITION,
-    help="Time from the group's last commit before a rebalance to its first commit after the rebalance, in seconds."
-    " The histogram does not contain gaps of unknown length. If the checkpoint is rebuilt or the group is deleted, the"
-    " histogram starts again at 0.",
-    unknown="The group has no commit gap of known length. The table `commit_gaps` shows why the length of a gap is"
-    " unknown.",
+    help="Time from the group's last commit before a rebalance to the group's first commit after the rebalance, in"
+    " seconds. The histogram contains only gaps of known length. If the checkpoint is rebuilt or the group is deleted,"
+    " the histogram starts again at 0.",
+    unknown="The group has no commit gap, or the length of every commit gap is unknown. The table `commit_gaps` shows"
+    " why the length of a gap is unknown.",
     example="histogram_quantile(0.9, sum by (cluster, group, le)"
     " (rate(rebalance_monitor_commit_gap_seconds_bucket[1d])))",
 )
@@ -111,8 +112,8 @@ GROUP_CONDITION: Final = Signal(
     unit="boolean",
     labels=(*OF_A_GROUP, "condition"),
     label_values=_CONDITIONS,
-    help="The value is 1 for each condition that was active at the last sample. A condition is a problem of the group"
-    " that lasts for some time, for example a rebalance storm. The command `rebalance-monitor history GROUP` shows the"
+    help="The value is 1 for each condition that was active at the last sample. A condition is a lasting problem of"
+    " the group, for example a rebalance storm. The command `rebalance-monitor history GROUP` shows the"
     " affected members and the start time.",
     unknown="The condition is not active, or the monitor does not know whether the condition is active.",
     example='rebalance_monitor_group_condition{condition="rebalance_storm"}'

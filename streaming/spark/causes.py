@@ -1,6 +1,6 @@
 """Find the innermost cause in a long error text of Java, Spark or a Python worker. Return the cause as one line.
 
-1. In a Java stack trace, the cause is the last `Caused by:`.
+1. In a Java stack trace, the cause is the text after the last `Caused by:`.
 2. In a Python traceback inside a Java stack trace, the cause is the first unindented line after `Traceback`. The line
    contains the name of the exception.
 3. In a text of Py4J, the cause is the second line.

@@ -178,7 +178,8 @@ def write_identity(files: Files, identity: Identity) -> None:
 def check_identity(identity: Identity, cluster: str, shuffle_partitions: int, uri: str, source: str) -> None:
     """Raise CheckpointError if a setting differs from the setting with which the checkpoint was created.
 
-    For example, the source must not change, because log offsets and poll numbers cannot be compared.
+    For example, `source.kind` must not change. With `offsets-topic`, positions are log offsets. With `admin-api`,
+    positions are poll numbers. Log offsets and poll numbers cannot be compared.
     """
     for name, configured, stored in (
         ("source.kind", source, identity.source),
@@ -246,7 +247,7 @@ class CheckpointLock:
             os.close(self._descriptor)
             raise CheckpointInUseError(
                 f"checkpoint {self._checkpoint} is in use by process {holder[0] if holder else 'unknown'}: "
-                "stop it, or choose a different paths.checkpoint"
+                "stop this process, or choose a different paths.checkpoint"
             ) from None
         self._wait_for_leftover_jvm()
         self.write_holder(None)
@@ -261,7 +262,7 @@ class CheckpointLock:
     def write_holder(self, jvm_pid: int | None) -> None:
         """Write the process ids of this process and of its JVM to the lock file.
 
-        If this process is killed, the next process with the lock waits until the JVM has ended.
+        If this process is killed, the next process that acquires the lock waits until the JVM has ended.
         """
         try:
             os.ftruncate(self._descriptor, 0)
@@ -271,7 +272,7 @@ class CheckpointLock:
             raise CheckpointError(_storage_error_text(self._checkpoint, error)) from None
 
     def _holder(self) -> list[str]:
-        """Return the process ids that the last process with the lock wrote to the lock file.
+        """Return the process ids in the lock file: the last process that acquired the lock, and its JVM.
 
         The result is empty if the file is not a valid lock file.
         """
@@ -300,7 +301,7 @@ def canonical_location(uri: str) -> str:
 
 
 def _lock_path(checkpoint: str) -> Path:
-    """Return the path of the lock file. Different spellings of a checkpoint's name have the same path."""
+    """Return the path of the lock file. Relative paths, absolute paths and links to a checkpoint give the same path."""
     place = canonical_location(checkpoint)
     if urlparse(place).scheme == "":
         folder = Path(place)

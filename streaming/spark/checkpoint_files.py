@@ -1,14 +1,14 @@
 """Check the checkpoint files that the next start needs. The check does not use Spark.
 
 Spark and this monitor write a file under a temporary name and then rename the file. So the checkpoint stays valid even
-if the monitor is killed. Temporary files, missing checksum files and a batch without a commit are no damage.
+if the monitor is killed. Temporary files, missing checksum files and a batch without a commit are not damage.
 
-1. When a checkpoint is created, `monitor.json` is written last. If a query exists without `monitor.json`, the
-   checkpoint is damaged.
+1. When a checkpoint is created, `monitor.json` is written last. If `query/offsets` contains a batch but `monitor.json`
+   is missing, the checkpoint is damaged.
 2. `origin/` must be complete and unchanged. `monitor.json` contains a checksum of each file in `origin/`. Without the
    positions in `origin/`, rows would be written twice.
-3. `query/offsets` must contain the last started batch and the previous batch. `query/commits` must contain the last
-   committed batch. The last committed batch must be the last started batch or the previous batch.
+3. `query/offsets` must contain the last started batch and the batch before it. `query/commits` must contain the last
+   committed batch. The last committed batch must be the last started batch or the batch before it.
 4. `query/sources/N` must contain the log of the file source since the last compaction of the log.
 5. For each state partition, `query/state` must contain the last snapshot and all later changes.
 6. `query/metadata` must be readable. Spark's metadata of the state and the schema of the state must also be readable.
@@ -18,7 +18,7 @@ The monitor removes some damaged files and logs a warning, because a start does 
 7. A checksum file without its data file. While the checksum file exists, Spark cannot write the data file again.
 8. A file in `feedback/` that cannot be read. The driver notices the missing facts and sends the facts again.
 
-A checkpoint stays valid if a file that only earlier batches needed is missing or damaged.
+If only earlier batches needed a missing or damaged file, the checkpoint stays valid.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ def find_damage(folder: Folder, origin: Mapping[str, int], source: str, shuffle_
 
 
 def find_query_without_identity(folder: Folder) -> DamagedFile | None:
-    """If a query exists, return `monitor.json` as damaged (rule 1).
+    """If `query/offsets` contains a batch, return the damage "`monitor.json` is missing" (rule 1).
 
-    The caller must check that `monitor.json` is missing.
+    Otherwise, return None. The caller must check that `monitor.json` is missing.
     """
     return DamagedFile(IDENTITY, "is missing") if _numbers(folder, f"{QUERY}/offsets") else None
 
@@ -95,7 +95,7 @@ def _find_damage_in_facts(folder: Folder, name: str) -> str | None:
     try:
         for line in _read_needed(folder, name).decode(errors="replace").splitlines():
             if not _object(name, line).keys() >= _FACT_KEYS:
-                return "has no facts"
+                return "has an incomplete entry"
     except _DamagedError as damaged:
         return damaged.file.what
     return None

@@ -1,17 +1,17 @@
 """Shorten the log of the query's file source, `query/sources/N`.
 
-Spark's file source writes one entry for each file that it reads. Every tenth batch with files writes the file
-`<number>.compact`. A `.compact` file contains the entries of the previous `.compact` file and of all later batches.
-Spark never removes an entry. With one new file every five seconds, the `.compact` file would grow by 2 MB per day.
-Spark would write the whole file again every minute.
+Spark's file source writes one entry for each file that it reads. Spark counts the batches that read files. Every tenth
+of these batches writes the file `<number>.compact`. A `.compact` file contains the entries of the previous `.compact`
+file and of all batches since then. Spark never removes an entry. With one new file every five seconds, the `.compact`
+file would grow by 2 MB per day. Spark would write the whole file again every minute.
 
-1. The log is shortened inside a batch. During a batch, Spark's thread waits and does not use the log. The next
+1. The log is shortened while a batch runs. At this time, Spark's thread waits and does not use the log. The next
    `.compact` file begins with the shortened entries. So the query continues, and no restart is necessary.
 2. An entry is needed while its file exists. Without the entry, Spark would read the file again.
 3. An entry is also needed if Spark can still request its batch. After a restart, Spark requests the last batch that was
-   started. The last started batch begins after the offset of the previous batch, so all later entries stay.
+   started. This batch begins after the offset of the batch before it. So all entries after this offset stay.
 4. The `.compact` file is replaced in one step (`files.py`). If the monitor is killed, the file has either all its old
-   entries or only the needed entries. Both contents are valid.
+   entries or only the needed entries. The log is valid in both cases.
 5. A log with an unknown format is not changed.
 """
 
@@ -29,9 +29,9 @@ _VERSION = b"v1"
 
 
 def shorten_file_source_log(files: Files) -> None:
-    """Remove the entries that Spark does not need from the newest `.compact` file, inside a batch (rule 1).
+    """Shorten the newest `.compact` file: remove the entries that Spark does not need.
 
-    Raises OSError.
+    The caller must call this function while a batch runs (rule 1). Raises OSError.
     """
     batches = sorted(int(name) for name in files.names(f"{QUERY}/offsets") if name.isdigit())
     if len(batches) < 2:
@@ -47,7 +47,7 @@ def shorten_file_source_log(files: Files) -> None:
         return
     files.remove_partial_files(log)  # files of an earlier call during which the monitor was killed
     name = f"{log}/{newest}{_COMPACT}"
-    # The entries are read before the names of the files. So if the file of an entry has no name then, Spark deleted it.
+    # The entries are read before the folder is listed. So if the file of an entry is not listed, Spark has deleted it.
     entries = files.read(name) or b""
     needed = needed_entries(entries, offset, frozenset(files.names(FEEDBACK_FOLDER)))
     if needed is not None and len(needed) < len(entries):
@@ -57,7 +57,7 @@ def shorten_file_source_log(files: Files) -> None:
 def needed_entries(entries: bytes, offset: int, existing: Collection[str]) -> bytes | None:
     """Return the content of a `.compact` file without the entries that Spark does not need (rules 2 and 3).
 
-    `existing` has the names of all files that exist. Return None for an unknown format.
+    `existing` contains the names of all files that exist. Return None for an unknown format.
     """
     version, *lines = entries.split(b"\n")
     if version != _VERSION:

@@ -4,12 +4,12 @@ A write is atomic. If the process is killed during a write, the file has either 
 
 1. On a local disk and in HDFS, `write` writes `.NAME.partial` and renames it. The rename replaces the old file in one
    step. In HDFS, Hadoop's `FileContext` renames the file. On a local disk, Python renames the file, because Hadoop's
-   clients cannot replace a local file in one step. The old checksum file is deleted first. A file without checksums is
-   valid, but a file with the checksums of different content is not valid.
-2. If the process is killed, `.NAME.partial` can remain. The next write of the same name replaces this file. If a name
-   is written only once, the next start must remove `.NAME.partial` (`remove_partial_files`).
+   clients cannot replace a local file in one step. The old checksum file is deleted first. The new file is valid
+   without a checksum file, but would be invalid with the checksums of the old content.
+2. If the process is killed, `.NAME.partial` can remain. The next write of the same name replaces this file. If `NAME`
+   is never written again, the next start must remove `.NAME.partial` (`remove_partial_files`).
 3. An object store has no atomic rename. An object store stores a file only when the file is closed. So `write` writes
-   directly to an object store. All storages except local disks and HDFS are treated as object stores.
+   directly to an object store. Any storage except a local disk or HDFS is treated as an object store.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class Files:
             return bool(self._fs.exists(self._path("")))
 
     def move_to(self, root: str) -> None:
-        """Rename the root. All later names are relative to the new root."""
+        """Rename the root. After that, names are relative to the new root."""
         target = self._path_class(root)
         with self._raising_os_errors(""):
             if not self._fs.rename(self._path(""), target):

@@ -63,7 +63,7 @@ class LocalFolder:
         return f"{self.root}/{name}"
 
     def refusal(self) -> OSError | None:
-        """Return an error if this process cannot list, enter or write one of the folders. Return None without an error.
+        """Return an error if this process cannot list, enter or write one of the folders. Otherwise, return None.
 
         If the root does not exist, only the nearest existing parent folder is checked. If the process cannot enter a
         parent folder, the error contains the path of the root.
@@ -79,7 +79,7 @@ class LocalFolder:
 def nearest_existing(folder: Path) -> Path:
     """Return the folder, or its nearest parent that exists.
 
-    Raises PermissionError if this process cannot enter a parent folder, because it is unknown which folders exist.
+    Raises PermissionError if this process cannot enter a parent folder. Then it is unknown which folders exist.
     """
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
@@ -87,7 +87,7 @@ def nearest_existing(folder: Path) -> Path:
 
 
 def folder_refusal(folder: Path) -> OSError | None:
-    """Return an error if this process cannot list, enter or write an existing folder. Return None without an error."""
+    """Return an error if this process cannot list, enter or write an existing folder. Otherwise, return None."""
     number = None
     disk = os.statvfs(folder)
     if not folder.is_dir():

@@ -56,8 +56,9 @@ def choose_file_manager(session: SparkSession, checkpoint: str) -> None:
     """Choose the class that writes the checkpoint files of all queries that start later.
 
     A batch writes four or five files. On a local disk, Spark's default class starts eight processes for each file
-    (chmod and readlink), and `_LOCAL_FILE_MANAGER` starts two. Both classes rename a complete file and write checksums.
-    In HDFS, only the default class replaces a file in one step. A class in the user's `spark.conf` has precedence.
+    (chmod and readlink), and `_LOCAL_FILE_MANAGER` starts two. Both classes write a file under a temporary name, rename
+    it and write checksums. In HDFS, only the default class replaces a file in one step. A class in the user's
+    `spark.conf` has precedence.
     """
     if local_folder(checkpoint) and session.conf.get(_FILE_MANAGER, "") == "":
         session.conf.set(_FILE_MANAGER, _LOCAL_FILE_MANAGER)

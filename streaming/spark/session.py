@@ -4,15 +4,16 @@ The package `launch/` contains the JVM and the settings of the session.
 
 1. If the monitor runs without `spark-submit`, it starts Spark with the master and the memory in `settings.spark`.
 2. If `spark-submit` started the monitor, Spark is already running. `spark-submit` has already set the settings in
-   `SUBMITTED`, for example master and memory. The monitor ignores the same settings in `settings.spark`, and does not
-   set `spark.driver.maxResultSize`. The monitor uses all other settings.
+   `SUBMITTED`, for example master and memory. The monitor does not set these settings, and ignores their values in
+   `settings.spark`. The monitor also does not set `spark.driver.maxResultSize`. It sets all other settings.
 3. If the master is `local...`, driver and executors run on one machine and use the loopback address. With other
    masters, driver and executors do not use the loopback address.
-4. Each cluster has a separate query. With several clusters, `local[n]` means n tasks per cluster, and each query has a
-   separate scheduler pool. So a cluster with many unread records does not delay the other clusters.
-5. Every user of a machine can read the command lines of processes. So a value of `spark.conf` that could be a secret is
-   not on a command line. The JVM receives secret values after its start. Spark's web pages and logs do not show secret
-   values. JVM options are an exception: they are always on the command line.
+4. Each cluster has a separate query and a separate scheduler pool. With several clusters, `local[n]` means n tasks per
+   cluster. So a cluster with many unread records does not delay the other clusters.
+5. Every user of a machine can read the command lines of processes. So the command line of the JVM does not contain the
+   settings of `spark.conf` whose values could be secret. The JVM receives these settings after its start. Spark's web
+   pages and logs do not show their values. Exception: some settings have an effect only at the start of the JVM, for
+   example JVM options. These settings are always on the command line.
 6. Temporary files of Spark, PySpark and native libraries are in a separate folder for each run. If the monitor is
    killed, the next start removes the folder after the JVM has ended. `SPARK_LOCAL_DIRS` and `spark.local.dir` have
    precedence over the separate folder. The monitor removes nothing in the folders of `SPARK_LOCAL_DIRS` and
@@ -21,7 +22,7 @@ The package `launch/` contains the JVM and the settings of the session.
    options in `spark.conf` to its JVM options. If an option occurs twice, Java uses the last value. If the options
    select a garbage collector, the monitor sets no options for garbage collection.
 8. With a local master, the jars of the monitor come first on the class path of the JVM. With `spark.jars`, Spark would
-   copy 24 MB at each start. To load a class, Spark would search its 280 jars first. If executors run on other machines,
+   copy 24 MB at each start, and would search its own 280 jars first for each class. If executors run on other machines,
    `spark.jars` is necessary.
 """
 
@@ -70,7 +71,7 @@ def launched_session(launch: SparkLaunch, log_level: str) -> Iterator[SparkSessi
 def _start(jvm: Jvm, log_level: str) -> SparkSession:
     """Start Spark.
 
-    Python workers do not inherit the `sys.path` of this process. So set the same interpreter for the workers.
+    Python workers do not inherit the `sys.path` of this process. So the workers use the interpreter of this process.
     """
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     SparkContext._ensure_initialized(gateway=_connect(jvm))  # noqa: SLF001 - PySpark has no public method for it
@@ -127,7 +128,7 @@ def jvm_pid(session: SparkSession) -> int:
 def _stop(session: SparkSession) -> None:
     """Stop the session. `session.stop()` alone does not release the connection to the JVM.
 
-    The launch ends the JVM. If `spark-submit` started the JVM, the JVM ends when this process ends.
+    `SparkLaunch.end` ends the JVM later. If `spark-submit` started the JVM, the JVM ends when this process ends.
     """
     gateway = session.sparkContext._gateway  # noqa: SLF001 - as above
     process = gateway.proc  # type: ignore[union-attr]

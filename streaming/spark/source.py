@@ -72,7 +72,7 @@ def _options(kafka: KafkaSettings, source: SourceSettings, partitions: Sequence[
 
 
 def state_rows_file(rows: Iterable[StateRow]) -> bytes:
-    """Return the content of a file that `feedback_rows` can read. Each row is one line of JSON."""
+    """Encode state rows as a file for `feedback_rows`. Each row is one line of JSON."""
     lines = (
         json.dumps({"state_kind": state_kind, "state_key": state_key, "payload": base64.b64encode(payload).decode()})
         for state_kind, state_key, payload in rows
@@ -81,12 +81,12 @@ def state_rows_file(rows: Iterable[StateRow]) -> bytes:
 
 
 def feedback_rows(session: SparkSession, folder: str) -> DataFrame:
-    """Read the external facts and the results of polls that the driver wrote to files.
+    """Read the driver's feedback files: external facts and results of polls.
 
-    Spark deletes a file after the batch that read the file was committed.
+    Spark deletes a file after the commit of the batch that read the file.
     """
     reader = session.readStream.schema(STATE_ROWS).option("cleanSource", "delete").option("maxFilesPerTrigger", "500")
-    # The driver sends a lost fact again. So a file that is lost or damaged must not stop every batch.
+    # The driver sends a lost fact again. So a lost or damaged file must not stop every batch.
     reader = reader.options(mode="DROPMALFORMED", ignoreMissingFiles="true", ignoreCorruptFiles="true")
     # A payload is one JSON string. In the first poll of a large cluster, it can exceed the default limit of 20 million.
     return reader.option("maxStringLen", str(2**31 - 1)).json(folder)

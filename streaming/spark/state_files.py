@@ -1,4 +1,4 @@
-"""Check the files of Spark's RocksDB state store for one state partition: snapshots and changes.
+"""Check the snapshots and the changes of one state partition in Spark's RocksDB state store.
 
 `V.zip` is a snapshot of the state after V batches. `V.zip` contains a list of RocksDB files, which are in the same
 folder. `V.changelog` contains the changes of batch V, in the LZ4 block format of lz4-java. Each block starts with magic
@@ -21,7 +21,7 @@ _BLOCK_HEADER_BYTES = 21
 def needed_files(names: Iterable[str], version: int) -> tuple[str | None, Sequence[str]]:
     """Return the files of the state after `version` batches: the last snapshot, and all changes after this snapshot.
 
-    The snapshot is None if no snapshot exists. If a name in the result is not in `names`, the file is missing.
+    The snapshot is None if no snapshot exists. The result also contains missing files, which are not in `names`.
 
     >>> needed_files(["2.zip", "3.changelog", "9.zip"], 4)
     ('2.zip', ['3.changelog', '4.changelog'])
@@ -74,7 +74,7 @@ def check_schema(stored: bytes) -> str | None:
     Return None if there is no damage, or if the version of the file is unknown.
 
     The file starts with the version. The schema of the keys and the schema of the values follow. Each schema starts
-    with the number of its pieces, and the pieces follow. All texts have the format of Java's `writeUTF`.
+    with the number of its texts, and the texts follow. All texts have the format of Java's `writeUTF`.
     """
     if not re.match(rb"\0[\x02-\x09]v[0-9]+", stored):
         return "does not begin with its version"

@@ -52,7 +52,7 @@ BATCH_BYTES = 16 << 20
 
 @dataclass(frozen=True)
 class CombineFunction:
-    """The function for `mapInArrow`, which combines the records of one task into state rows.
+    """The function for `mapInArrow`. It combines the records of one task into state rows.
 
     Spark pickles the fields of this object, as described in `StateFunction`.
     """
@@ -153,7 +153,7 @@ class StateFunction:
 def _advance_partition(
     offsets_topic_partition: int, payloads: list[bytes], state: SparkState, stuck_after_seconds: float
 ) -> list[bytes]:
-    """Advance a partition state. Return all events and the commit gaps that have ended, encoded for the driver."""
+    """Advance a partition state. Return the encoded events for the driver, including commit gaps that have ended."""
     snapshot = PARTITION_CODEC.decode(*state.get) if state.exists else PartitionSnapshot(offsets_topic_partition)
     reported: list[PartitionEvent] = []
     for payload in payloads:

@@ -1,13 +1,13 @@
 """Store the last commit of every (group, topic, partition), in columns.
 
-The first commit of a key decodes the key and adds a row. Each later commit of the key writes four numbers into the row.
-When more than half of the rows belong to deleted keys, the rows of deleted keys are removed. Without the removal, the
-rows of deleted groups would stay in memory.
+For the first commit of a key, the key is decoded and a row is added. Each later commit only changes four numbers in the
+row. When more than half of the rows belong to deleted keys, the rows of deleted keys are removed. Without the removal,
+the rows of deleted groups would stay in memory.
 
 All commits of a key are in one partition of `__consumer_offsets`. Offsets of different partitions cannot be compared.
 If the partition count of `__consumer_offsets` changes, a group can move to a new home partition
 (`combine.own_partitions`). A commit from the home partition replaces a stored commit from a different partition. A
-commit is ignored if its partition is not the home and differs from the partition of the stored commit.
+commit is ignored if its partition is neither the home partition nor the partition of the stored commit.
 """
 
 from __future__ import annotations
@@ -154,9 +154,9 @@ class CommittedOffsets:
     ) -> Windows | None:
         """Compare the commits of the view with end offsets that were sampled after the view. Return the commit windows.
 
-        Each window ends with the commit in the view. `next_offsets` contains the offset of the next record that each
-        group reads (`next_offsets.py`). The lag is counted from `next_offsets`. If rows were renumbered after the view
-        was created, return None.
+        The last commit of each window is a commit in the view. For each commit, `next_offsets` contains the offset of
+        the record that the group reads next (`next_offsets.py`). The lag is counted from `next_offsets`. If rows were
+        renumbered after the view was created, return None.
         """
         with self._lock:
             if view.numbering != self._numbering:
@@ -169,7 +169,7 @@ class CommittedOffsets:
     def stored_windows(self) -> tuple[int, bytes]:
         """Return the format version and the encoded commit windows of all keys.
 
-        The state store contains only the last commit of each key. The returned bytes contain the earlier commits.
+        The state store contains only the last commit of each key. The commit windows also contain older commits.
         """
         with self._lock:
             keys, rows = list(self._rows), np.fromiter(self._rows.values(), np.int64, len(self._rows))
@@ -233,7 +233,7 @@ class CommittedOffsets:
         """Return the row number for a new key. If no row exists for the decoded name, add a row.
 
         Invalid UTF-8 is decoded as Java decodes it. So several keys can have the same decoded name. All keys with the
-        same name share one row. Without shared rows, `/metrics` would have two series with the same labels, and the
+        same name share one row. With separate rows, `/metrics` would have two series with the same labels, and the
         scrape would fail.
         """
         fields = decode(key, None).key

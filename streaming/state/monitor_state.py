@@ -85,7 +85,7 @@ class MonitorState:
             )
 
     def put_gap_totals(self, closed: Iterable[GapsClosed]) -> None:
-        """Store the totals of commit gaps of the groups in `closed`. Remove the totals of deleted groups."""
+        """Store the totals of commit gaps from `closed`. Remove the totals of deleted groups."""
         with self._lock:
             totals: dict[str, GapTotals | None] = {**self._view.gap_totals}
             for event in closed:
@@ -142,7 +142,7 @@ class MonitorState:
             self._view = replace(self._view, work=work)
 
     def put_rewound(self, partitions: Iterable[int]) -> frozenset[int]:
-        """Store rewound partitions. Return the partitions that were not stored before."""
+        """Store rewound partitions. Return the partitions that were not stored yet."""
         with self._lock:
             health = self._view.health
             new = frozenset(partitions) - health.rewound
@@ -176,7 +176,7 @@ class MonitorState:
     def put_readiness(self, *, ready: bool, before: Health) -> bool:
         """Store the readiness. Return True if the cluster is ready now.
 
-        The caller computed the readiness from the health `before`. If the query has failed since `before`, or if a
+        `before` is the health from which the caller computed the readiness. If the query has failed since then, or if a
         partition is rewound, the cluster is not ready.
         """
         with self._lock:
@@ -196,9 +196,9 @@ def _with_skips(groups: Mapping[str, GroupState]) -> Iterator[GroupSnapshot]:
 def _has_ended_rebalance(before: GroupState | None, after: GroupState | None) -> bool:
     """Return True if a new record shows that the rebalance in the last listing has ended.
 
-    A rebalance in a later listing is a new rebalance. Record times and listing times are not compared, because the
-    times come from two different clocks. In the polling mode, a new record can show that the group is still in a
-    rebalance. In that case, return False.
+    If a later listing shows a rebalance, this is a new rebalance. Record times and listing times are not compared,
+    because the times come from two different clocks. If the state in the new record is a rebalance (possible in the
+    polling mode), return False.
     """
     if after is None:
         return False

@@ -2,13 +2,13 @@
 
 1. Until the monitor has read the log to its end for the first time, there are no reports.
 2. If the last sample is too old, all values from samples are unknown, for example lag and status. The reason for the
-   unknown lag is NO_FRESH_SAMPLE, which is a trouble of every group (`severity.trouble`). The report still contains the
-   id of the incident that was open at the last sample. Groups that have no members and only commit offsets still have a
-   report.
-3. While the cluster is not ready, the monitor may have missed commits. So values that depend on commits are unknown,
-   for example lag and status. The reason for these unknown values is LOG_NOT_READ. The report still contains listed
-   states, the coordinator, and the conditions of the last sample.
-4. A deleted group has no report. But a deleted group that still has committed offsets has a report.
+   unknown lag is NO_FRESH_SAMPLE. For every group, this reason counts as a trouble (`severity.trouble`). The report
+   still contains the id of the incident that was open at the last sample. Groups that have no members and only commit
+   offsets still have a report.
+3. While the cluster is not ready, the monitor possibly does not know the latest commits. So values that depend on
+   commits are unknown, for example lag and status. The reason for these unknown values is LOG_NOT_READ. The report
+   still contains the group's state in the listing, the coordinator, and the conditions of the last sample.
+4. A deleted group has a report only while it still has committed offsets.
 5. The part of a report that comes from records is cached until its inputs change. The part of a report that comes from
    a sample is added when a caller requests the report. Most scrapes request only the reports of groups with a
    condition.
@@ -38,7 +38,7 @@ _NOTHING_DECIDED = dict[tuple[str, int], bool]()
 def _shown_sample(view: MonitorView, *, is_fresh: bool) -> tuple[MonitorView, GroupLag]:
     """Return a view with only the known values of the last sample (rules 2 and 3).
 
-    Also return the lag of each group that has no lag in the returned view.
+    Also return one `GroupLag` for all groups whose lag is not in the returned view.
     """
     if not is_fresh:
         return MonitorView(incidents=view.incidents), GroupLag(unknown=(NO_FRESH_SAMPLE,))
@@ -51,8 +51,8 @@ def _shown_sample(view: MonitorView, *, is_fresh: bool) -> tuple[MonitorView, Gr
 def _coordinators(shown: MonitorView) -> Callable[[str], int | None]:
     """Return a function that maps a group id to its coordinator's broker id, to NO_LEADER, or to None if unknown.
 
-    While the cluster is ready, the function returns None instead of NO_LEADER. A partition has no leader for some
-    seconds when a broker restarts.
+    While the cluster is ready, the function returns None instead of NO_LEADER, because a partition has no leader for
+    some seconds when a broker restarts.
     """
     sample = shown.sample
     if sample is None or not sample.offsets_topic_partitions:
@@ -66,7 +66,7 @@ class Reports(Mapping[str, GroupReport]):
     """The reports of all groups, sorted by group id.
 
     `recorded` contains the same reports, but without the values from the sample. `shown` contains the known values of
-    the last sample. `other_lag` is the lag of each group that has no lag in `shown`.
+    the last sample. `other_lag` is the `GroupLag` of all groups whose lag is not in `shown`.
     """
 
     def __init__(self, recorded: Mapping[str, GroupReport], shown: MonitorView, other_lag: GroupLag) -> None:
@@ -93,7 +93,7 @@ class Reports(Mapping[str, GroupReport]):
 
     @cached_property
     def _incident_ids(self) -> Mapping[str, str]:
-        """The open incident in each group's report: the incident id by group id."""
+        """For each group with an open incident, the id of the incident."""
         shown = incident_by_group(self._shown.incidents)
         return {group_id: one.incident_id for group_id, one in shown.items()}
 
@@ -198,7 +198,7 @@ def _kept_or_new(
 ) -> tuple[RecordedGroup, GroupReport]:
     """Return the cached report if its inputs are unchanged. If the inputs have changed, evaluate the group again.
 
-    The group is also evaluated again if its state is an equal but new object.
+    A new object for the group's state is a changed input, even if it equals the old object.
     """
     if known is None or known[0].record is not recorded.record or known[0] != recorded:
         return recorded, evaluate(recorded)

@@ -1,14 +1,14 @@
 """Rank the groups by severity, in an order that changes rarely.
 
-`/metrics` shows full detail for the first groups (`prometheus.series_limit`). Pages and the API use the order of
-`evaluation/severity/trouble.py` directly. Rules:
+`/metrics` shows full detail for the first groups in this order (`prometheus.series_limit`). Pages and the API use the
+order of `evaluation/severity/trouble.py` directly. Rules:
 
 1. The place of a group is computed from its troubles (`evaluation.severity.trouble`).
 2. A group that was shown in full detail stays at its worst place for ten minutes. During the ten minutes, the group is
-   *held*. The ten minutes begin at the last evaluation in which the group had its worst place. So `/metrics` does not
-   remove and add the series of a group each time a trouble ends and starts again. Users can also see in full detail
-   that the trouble has ended. If the last scrape showed all groups in full detail, only the K worst groups are held
-   (rule 5 of `prometheus.metrics`).
+   *held*. The ten minutes begin at the last evaluation in which the group had its worst place. So the series of a group
+   stay in `/metrics` while a trouble ends and starts again repeatedly. So users can also see in full detail that the
+   trouble has ended. If the last scrape showed all groups in full detail, only the K worst groups are held (rule 5 of
+   `prometheus.metrics`).
 3. If the clock is set back, no group is held any more.
 4. Groups are ranked once per sample, because lag, statuses and conditions change only at a sample. All scrapes between
    two samples use the same order.
@@ -32,7 +32,7 @@ HELD_MS = 600_000
 
 @dataclass(frozen=True, slots=True)
 class RankEntry:
-    """The place of a group, and the time of the last evaluation that gave the place to the group."""
+    """The place of a group, and the time of the last evaluation in which the group had this place."""
 
     place: Place
     since_ms: int
@@ -49,7 +49,7 @@ class Ranking:
     def worst_first(
         self, sample: ClusterSample | None, reports: Reports, group_ids: Sequence[str], now_ms: int
     ) -> list[int]:
-        """Return the indexes into `group_ids`. The index of the worst group comes first.
+        """Return the index of each group in `group_ids`, the worst group first.
 
         `sample` is None if the last sample is too old.
         """

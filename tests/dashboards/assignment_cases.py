@@ -87,9 +87,9 @@ SKEWED = (
             (
                 "Client app on /10.0.0.7 holds 16 partitions. In the fairest assignment, the busiest member would hold "
                 "5 fewer. The assignment has been in use since 2023-11-14 22:13:20 +0000 UTC. 12k records wait. The "
-                "oldest uncommitted record is 15m 0s old. Partition 3 of topic orders is the furthest behind. Its "
-                "owner is client app-2 on /10.0.0.7. Cause: topic skew. In several topics, the same members hold one "
-                "partition more than the other members. What to do: change the group's strategy to sticky. This "
+                "oldest uncommitted record is 15m 0s old. Partition 3 of topic orders has the largest lag in seconds. "
+                "Its owner is client app-2 on /10.0.0.7. Cause: topic skew. In several topics, the same members hold "
+                "one partition more than the other members. What to do: change the group's strategy to sticky. This "
                 "strategy removes the topic skew."
             ),
         ),

@@ -40,10 +40,10 @@ TROUBLE = (
             "prod: 6 groups of coordinator 2 are in trouble",
             (
                 "6 groups are silent, stuck in a rebalance or far behind. Broker 2 is the coordinator of all these "
-                "groups. At least half of this broker's groups with members have a problem. Alertmanager suppresses "
-                "the alerts about these groups. Likely causes: the broker is overloaded or cannot write "
-                "__consumer_offsets, or clients cannot reach the broker. What to do: first check the log, the disks "
-                "and the network of this broker. Also check the replicas of __consumer_offsets."
+                "groups. At least half of this broker's groups are affected. The alert ignores groups without members. "
+                "Alertmanager suppresses most alerts about the groups. Likely causes: the broker is overloaded or "
+                "cannot write __consumer_offsets, or clients cannot reach the broker. What to do: first check the log, "
+                "the disks and the network of this broker. Also check the replicas of __consumer_offsets."
             ),
         ),
     ),
@@ -81,10 +81,11 @@ MISSING = (
         says=(
             "prod: partitions of __consumer_offsets have no leader",
             (
-                "5 partitions of __consumer_offsets have no leader. Groups in these partitions have no coordinator, so "
-                "they cannot commit or rebalance. Until all partitions have a leader, alerts about groups of this "
-                "cluster cannot fire. Likely causes: the brokers with the replicas are down. What to do: start these "
-                "brokers. The page /incidents names the groups and the last coordinator."
+                "5 partitions of __consumer_offsets have no leader. Groups that store their offsets in these "
+                "partitions have no coordinator, so they cannot commit or rebalance. Until all partitions have a "
+                "leader, alerts about groups of this cluster cannot fire. Likely causes: the brokers with the replicas "
+                "are down. What to do: start these brokers. The page /incidents names the groups and their last "
+                "coordinator."
             ),
         ),
     ),
@@ -105,9 +106,10 @@ TRANSACTIONS = (
             "prod: an open transaction blocks partition 7 of __consumer_offsets",
             (
                 "One transaction stays open and blocks 900 records. By default, the timeout of a transaction is at "
-                "most 15 minutes (transaction.max.timeout.ms). Groups in state Unknown: 1. New consumers of the groups "
-                "in this partition cannot fetch their committed offsets. Likely causes: a hanging transaction. What to "
-                "do: find the transaction with kafka-transactions.sh find-hanging, then abort it."
+                "most 15 minutes (transaction.max.timeout.ms). Groups in state Unknown: 1. If a group stores "
+                "its offsets in this partition, new consumers of the group cannot fetch these offsets. Likely causes: "
+                "a hanging transaction. What to do: find the transaction with kafka-transactions.sh find-hanging, then "
+                "abort it."
             ),
         ),
     ),

@@ -325,7 +325,7 @@ OTHERS = (
             "prod: the monitor cannot write its tables",
             (
                 "Writes to Delta tables have failed for 15 minutes. The monitor retries each failed write. Until a "
-                "write succeeds, its values are missing in the tables. Likely causes: the storage is full, is slow, or "
+                "retry succeeds, rows are missing in the tables. Likely causes: the storage is full, is slow, or "
                 "refuses the credentials. What to do: read the monitor's log. The log names the table and the error."
             ),
         ),
@@ -341,9 +341,9 @@ OTHERS = (
         says=(
             "prod: the disk with the folder tables has 7 % free space",
             (
-                "The disk with the folder of the setting paths.tables has only 7 % free space. If this disk becomes "
-                "full, the monitor stops. What to do: make space on the disk, use a larger disk, or shorten the "
-                "retention of the tables."
+                "The setting paths.tables names a folder. The disk of this folder has only 7 % free space. If this "
+                "disk becomes full, the monitor stops. What to do: make space on the disk, use a larger disk, or "
+                "shorten the retention of the tables."
             ),
         ),
     ),
@@ -378,9 +378,9 @@ OTHERS = (
         says=(
             "prod: /metrics leaves out 4k series (max_series)",
             (
-                "The setting metrics.max_series removes 4k series from /metrics. Alerts about some groups may not "
-                "fire. What to do: raise metrics.max_series, choose a coarser metrics.granularity, or exclude groups "
-                "that you do not need."
+                "The setting metrics.max_series removes 4k series from /metrics. Alerts about some groups can be "
+                "missing. What to do: raise metrics.max_series, choose a coarser metrics.granularity, or exclude "
+                "groups that you do not need."
             ),
         ),
     ),
@@ -444,8 +444,8 @@ OTHERS = (
             "prod: groups may be missing from the listing (cluster_describe_not_authorized)",
             (
                 "The monitor's user does not have the DESCRIBE permission on the cluster. So the listing contains only "
-                "groups that this user may describe. The monitor does not see the rebalances in progress of other "
-                "groups. What to do: grant the monitor's user the DESCRIBE permission on the cluster."
+                "groups that this user may describe. For other groups, the monitor does not see rebalances in "
+                "progress. What to do: grant the monitor's user the DESCRIBE permission on the cluster."
             ),
         ),
     ),
@@ -465,9 +465,9 @@ OTHERS = (
         says=(
             "prod: the clocks of broker 1 and of the monitor differ by 58.5s or more",
             (
-                "The monitor corrects its own times, but Prometheus and Grafana use their own clocks. The monitor also "
-                "cannot correct differences between the clocks of the brokers. What to do: synchronize the clocks of "
-                "the brokers and of the monitor (NTP)."
+                "The monitor corrects the times that it shows, but Prometheus and Grafana use their own clocks. The "
+                "monitor cannot correct differences between the clocks of the brokers. What to do: synchronize the "
+                "clocks of the brokers and of the monitor (NTP)."
             ),
         ),
         labels={"cluster": "prod", "broker": "1"},

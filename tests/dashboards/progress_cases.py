@@ -46,10 +46,10 @@ LAGGING = (
             (
                 "The next record that the group has to read was written 2h 0m 0s ago or earlier. 12k records wait. The "
                 "group reads 100 records per second. Producers write 150 records per second. The lag grows. The group "
-                "has 3 members. Partition 3 of topic orders is the furthest behind. Its owner is client app-2 on "
-                "/10.0.0.7. What to do: see on the group's page which partitions lag. If all partitions lag, the group "
-                "has too few members, or its members are too slow. If only the partitions of one member lag, that "
-                "member has too many partitions or is slow."
+                "has 3 members. Partition 3 of topic orders has the largest lag in seconds. Its owner is client app-2 "
+                "on /10.0.0.7. What to do: see on the group's page which partitions lag. If all partitions lag, the "
+                "group has too few members, or its members are too slow. If only the partitions of one member lag, "
+                "that member has too many partitions or is slow."
             ),
         ),
     ),
@@ -225,9 +225,9 @@ STOPPED = (
             (
                 "A partition no longer gets commits. The time since the last commit is longer than the time in which "
                 "the last ten commits arrived. 12k records wait. The oldest uncommitted record is 15m 0s old. The "
-                "group has 3 members. Partition 3 of topic orders is the furthest behind. Its owner is client app-2 on "
-                "/10.0.0.7. Likely causes: a member hangs or fails, or the partition has no owner. What to do: find "
-                "the partitions with status STOP on the group's page. Restart the owners of these partitions."
+                "group has 3 members. Partition 3 of topic orders has the largest lag in seconds. Its owner is client "
+                "app-2 on /10.0.0.7. Likely causes: a member hangs or fails, or the partition has no owner. What to "
+                "do: find the partitions with status STOP on the group's page. Restart the owners of these partitions."
             ),
         ),
     ),
@@ -322,10 +322,10 @@ SILENT = (
             (
                 "The last commit of a static member was before 2023-11-14 22:13:20 +0000 UTC. At least one other "
                 "member has committed since then. The group's page names the static member. 12k records wait. The "
-                "oldest uncommitted record is 15m 0s old. Partition 3 of topic orders is the furthest behind. Its "
-                "owner is client app-2 on /10.0.0.7 (instance pod-2). Other members get the partitions of the static "
-                "member only after session.timeout.ms has passed. Likely causes: the member's group.instance.id is "
-                "fenced, or the member hangs. What to do: restart the static member."
+                "oldest uncommitted record is 15m 0s old. Partition 3 of topic orders has the largest lag in seconds. "
+                "Its owner is client app-2 on /10.0.0.7 (instance pod-2). Other members get the partitions of the "
+                "static member only after session.timeout.ms has passed. Likely causes: the member's group.instance.id "
+                "is fenced, or the member hangs. What to do: restart the static member."
             ),
         ),
     ),
@@ -473,10 +473,11 @@ VANISHED = (
         says=(
             "payments on prod: the group had members, but the monitor no longer finds the group",
             (
-                "The group had 3 members within the last hour. Now the monitor does not find the group. Kafka deletes "
-                "only groups without members. Likely causes: records of __consumer_offsets were lost, or the monitor's "
-                "settings now exclude the group. What to do: run kafka-consumer-groups.sh --describe --group. If Kafka "
-                "does not know the group, its offsets are lost. Check auto.offset.reset before you restart the members."
+                "Less than one hour ago, the group had 3 members. Now the monitor does not find the group. Kafka never "
+                "deletes a group that has members. Likely causes: records of __consumer_offsets were lost, or the "
+                "monitor's settings now exclude the group. What to do: run kafka-consumer-groups.sh --describe "
+                "--group. If Kafka does not know the group, its offsets are lost. Check auto.offset.reset before you "
+                "restart the members."
             ),
         ),
     ),
@@ -554,9 +555,10 @@ OTHERS = (
             "payments on prod: the state of the group has been unknown for an hour",
             (
                 "The monitor does not know the members and the assignment of the group, so most other alerts about "
-                "this group cannot fire. Likely causes: records of the group are missing, a client writes records in "
-                "its own format, or an open transaction blocks the group's partition of __consumer_offsets. What to "
-                "do: see the reason on the group's page. Look for the group in the table quarantine."
+                "this group cannot fire. Likely causes: records of the group are missing in __consumer_offsets, or an "
+                "open transaction blocks the group's partition. Another possible cause: a client uses its own format "
+                "for subscriptions or assignments. What to do: see the reason on the group's page. Look for the group "
+                "in the table quarantine."
             ),
         ),
     ),

@@ -142,10 +142,10 @@ STUCK_REBALANCES = (
         says=(
             "payments on prod: a rebalance does not finish",
             (
-                "The rebalance did not finish in time. The allowed time ended at 2023-11-14 22:13:20 +0000 UTC. No "
-                "member makes progress. Likely causes: a member hangs and does not rejoin, or a member crashed and its "
-                "session has not timed out yet. 7 records wait. What to do: find the member that does not respond "
-                "(kafka-consumer-groups.sh --describe --members) and restart this member."
+                "The rebalance did not finish in time. The allowed time ended at 2023-11-14 22:13:20 +0000 UTC. With "
+                "an eager strategy, no member makes progress. Likely causes: a member hangs and does not rejoin, or a "
+                "member crashed and its session has not timed out yet. 7 records wait. What to do: find the member "
+                "that does not respond (kafka-consumer-groups.sh --describe --members) and restart this member."
             ),
         ),
     ),
@@ -168,7 +168,7 @@ STUCK_REBALANCES = (
             (
                 "A member of this KIP-848 group did not reach its target assignment in time. The allowed time ended at "
                 "2023-11-14 22:13:20 +0000 UTC. This member makes no progress. The other members continue. Likely "
-                "causes: the member hangs, or it does not give up a partition. 7 records wait. What to do: find the "
+                "causes: the member hangs, or it does not revoke a partition. 7 records wait. What to do: find the "
                 "member that does not respond (kafka-consumer-groups.sh --describe --members) and restart this member."
             ),
         ),
@@ -223,10 +223,10 @@ FAULTS = (
                 (
                     "payments on prod: the group mixes eager and cooperative strategies",
                     (
-                        "Members claim partitions, but the strategy is eager. Or the group changed its strategy and "
-                        "changed back. The monitor first saw this problem at 2023-11-14 22:13:20 +0000 UTC. Some "
-                        "partitions may have two owners, or no owner. Likely causes: an unfinished upgrade. What to "
-                        "do: give all members the same list of strategies in two rolling restarts."
+                        "Members claim partitions even though the strategy is eager, or the group changed its "
+                        "strategy more than once. The monitor first saw this problem at 2023-11-14 22:13:20 +0000 UTC. "
+                        "Some partitions may have two owners, or no owner. Likely causes: an unfinished upgrade. What "
+                        "to do: give all members the same list of strategies in two rolling restarts."
                     ),
                 ),
             ),

@@ -30,7 +30,7 @@ LOST = (
             (
                 "Retention deleted up to 1.5k records that the group had not committed yet. The oldest uncommitted "
                 "record is 2h 0m 0s old. The group has 3 members. Likely causes: the group was too slow, or it was "
-                "down for longer than the topic's retention. What to do: read the present retention.ms of the topic. "
+                "down for longer than the topic's retention. What to do: read the current retention.ms of the topic. "
                 "Immediately raise retention.ms to stop the loss. Then reduce the lag. Inform the owners of the data. "
                 "If the group is no longer needed, delete it."
             ),
@@ -66,11 +66,11 @@ LOST = (
         BOTH,
         NOT_LOST_YET | of_group("group_seconds_until_lost", "1800x300"),
         says=(
-            "payments on prod: retention deletes unread records in 30m 0s",
+            "payments on prod: retention will delete unread records in 30m 0s",
             (
-                "At the present rate, retention deletes unread records in 30m 0s. Records that the group commits "
+                "At the current rate, retention will delete unread records in 30m 0s. Records that the group commits "
                 "before then are not lost. 12k records wait. The group has 3 members. What to do: find the topics with "
-                "lag on the group's page. Read the present retention.ms (or retention.bytes) of these topics. Raise "
+                "lag on the group's page. Read the current retention.ms (or retention.bytes) of these topics. Raise "
                 "the retention. Then reduce the lag. If the group is no longer needed, delete it."
             ),
         ),
@@ -114,13 +114,13 @@ EXPIRING = (
         (WARNING,),
         expiring(12 * HOUR, last_commit=12 * HOUR - 7 * DAY),
         says=(
-            "payments on prod: Kafka deletes the group's committed offsets in 11h 50m 0s",
+            "payments on prod: Kafka will delete the group's committed offsets in 11h 50m 0s",
             (
                 "The group is inactive, and the retention time of its offsets (offsets.retention.minutes) has almost "
-                "passed. The last commit of the group was at 1969-12-25 12:00:00 +0000 UTC. After the deletion, a "
-                "group with auto.offset.reset=latest skips records. A group with auto.offset.reset=earliest reads all "
-                "records again. What to do: start the application before the deletion. If the group is no longer "
-                "needed, delete it or set ignore_alerts."
+                "passed. The last commit of the group was at 1969-12-25 12:00:00 +0000 UTC. After Kafka has deleted "
+                "the offsets, a group with auto.offset.reset=latest skips records. A group with "
+                "auto.offset.reset=earliest reads all records again. What to do: start the application before Kafka "
+                "deletes the offsets. If the group is no longer needed, delete it or set ignore_alerts."
             ),
         ),
     ),
@@ -146,13 +146,13 @@ EXPIRING = (
         (WARNING,),
         expiring(2 * HOUR, last_commit=0),
         says=(
-            "payments on prod: Kafka deletes the group's committed offsets at any moment",
+            "payments on prod: Kafka will delete the group's committed offsets at any moment",
             (
                 "The group is inactive, and the retention time of its offsets (offsets.retention.minutes) has almost "
-                "passed. The last commit of the group was at 1970-01-01 00:00:00 +0000 UTC. After the deletion, a "
-                "group with auto.offset.reset=latest skips records. A group with auto.offset.reset=earliest reads all "
-                "records again. What to do: start the application before the deletion. If the group is no longer "
-                "needed, delete it or set ignore_alerts."
+                "passed. The last commit of the group was at 1970-01-01 00:00:00 +0000 UTC. After Kafka has deleted "
+                "the offsets, a group with auto.offset.reset=latest skips records. A group with "
+                "auto.offset.reset=earliest reads all records again. What to do: start the application before Kafka "
+                "deletes the offsets. If the group is no longer needed, delete it or set ignore_alerts."
             ),
         ),
     ),

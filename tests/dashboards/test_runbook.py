@@ -188,7 +188,8 @@ def test_each_section_that_restarts_the_leader_shows_where_its_name_is() -> None
     command = 'rebalance-monitor groups --cluster "$CLUSTER" --verbose --monitor "$MONITOR"'
     for alert in restarting:
         assert (
-            f"The group's page, the API field `leader` and `{command}` show the name of this member" in texts[alert]
+            f"To find this member, see the group's page, the API field `leader` or the output of `{command}`."
+            in texts[alert]
         ), alert
         assert "jq '.leader" in texts[alert], alert
 

@@ -146,7 +146,7 @@ def _records_in_a_foreign_partition_do_not_freeze_the_group(
     until("one member again", partial(_has_members, monitor, group.group_id, 1))
     rows = [row for row in monitor.rows("group_generations") if row["group_id"] == group.group_id]
     assert HOSTILE_PARTITION not in {row["offsets_topic_partition"] for row in rows}
-    assert monitor.log.read_text().count("records of groups that belong to other partitions") == 1
+    assert monitor.log.read_text().count("records of groups whose records belong to other partitions") == 1
 
 
 def _has_members(monitor: MonitorProcess, group_id: str, members: int) -> bool:

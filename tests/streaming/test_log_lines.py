@@ -14,7 +14,7 @@ SHARED_LINES = {
     "passwords for the HTTP port are sent unencrypted: set metrics.tls_certificate_file": "the port is shared",
     "metrics at %s/metrics, pages at /": "the port is shared",
     "the certificate of the HTTP port was renewed": "the port is shared",
-    "the renewed certificate cannot be used, the old one stays in use: %s": "the port is shared",
+    "the renewed certificate cannot be used. The old certificate stays in use: %s": "the port is shared",
     "a request on the HTTP port failed": "the port is shared",
     "a connection to the HTTP port failed": "the port is shared",
     "a connection to the HTTP port failed: %s": "the port is shared",

@@ -20,7 +20,7 @@ def fairness_problems(total: Imbalance, skewed_topics: int) -> Iterator[str]:
     >>> for line in fairness_problems(total, skewed_topics=4):
     ...     print(line)
     the busiest member has 2 partitions too many
-    topic skew: the same members have one more partition than the others in 4 topics
+    topic skew: some members have one extra partition in each of 4 topics
     """
     if total.excess:
         noun = "partition" if total.excess == 1 else "partitions"
@@ -29,7 +29,7 @@ def fairness_problems(total: Imbalance, skewed_topics: int) -> Iterator[str]:
     if avoidable > 0 and total.score is not None:
         yield f"{avoidable} {'member is' if avoidable == 1 else 'members are'} idle without need"
     if skewed_topics:
-        yield f"topic skew: the same members have one more partition than the others in {skewed_topics} topics"
+        yield f"topic skew: some members have one extra partition in each of {skewed_topics} topics"
 
 
 def evaluate_fairness(spec: GroupSpec, assignment: GroupAssignment) -> tuple[Imbalance | None, TopicSkew | None]:

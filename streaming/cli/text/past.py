@@ -132,7 +132,7 @@ def _group_lines(cluster: str, at_ms: int, past: PastGroup) -> Iterator[str]:
             f" {partition.status or '?'}"
         )
     if len(past.partitions) > _MOST_PARTITIONS:
-        yield f"only the {_MOST_PARTITIONS} partitions with the highest lag are shown, of {len(past.partitions)}"
+        yield f"{len(past.partitions)} partitions in total; only the {_MOST_PARTITIONS} with the highest lag are shown"
     if past.findings.cause is not None:
         yield f"cause of the lag: {escape_text(past.findings.cause['text'] or '')}"
     incident = (past.last_findings or past.findings).incident

@@ -16,7 +16,7 @@ from streaming.errors import RemedyError
 from streaming.events import CLASSIC
 
 REJECTED = "INCONSISTENT_GROUP_PROTOCOL"
-"""Kafka's error for a member that offers no strategy that all other members offer."""
+"""Kafka's error if a member joins, and no strategy is in the lists of all members."""
 
 
 def print_rolling_change(group: str, row: Mapping[str, Any], offers: Sequence[str], *, as_json: bool) -> None:

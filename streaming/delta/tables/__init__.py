@@ -60,7 +60,7 @@ TABLES = (
 
 
 def describe_tables() -> Iterator[str]:
-    """Return the lines of the reference of all tables in Markdown, for `docs/TABLES.md`."""
+    """Return the Markdown lines for `docs/TABLES.md`, the reference of all tables."""
     for table in TABLES:
         yield f"## `{table.name}`\n\nEach row describes {table.row}.\n\n| column | type | description |\n|---|---|---|"
         for field in table.schema:

@@ -24,12 +24,12 @@ _MISPLACED = pa.struct(
 )
 
 _DRIFT_PARTITIONS = (
-    "number of partitions whose owner breaks a rule of the group's own strategy. For a different strategy, the value"
-    " is the number of partitions that the strategy would assign to a different member. Null if unknown"
+    "number of partitions whose owner breaks a rule of the group's own strategy. If `is_group_strategy` is false, the"
+    " value is the number of partitions that `strategy` would assign to a different member. Null if unknown"
 )
 _ASSIGNED_BY = (
-    "library that computed the assignment: java, librdkafka, kafka-python, aiokafka, kafkajs, sarama, franz-go,"
-    " kafka-go, faust, broker (KIP-848) or unknown"
+    "library that computed the assignment: `java`, `librdkafka`, `kafka-python`, `aiokafka`, `kafkajs`, `sarama`,"
+    " `franz-go`, `kafka-go`, `faust`, `broker` (KIP-848) or `unknown`"
 )
 
 ASSIGNMENT_DRIFT = Table(
@@ -47,45 +47,47 @@ ASSIGNMENT_DRIFT = Table(
                 "verdict",
                 pa.string(),
                 "result of the comparison. `match` means that every partition has the expected owner. `drift` means"
-                " that the assignment breaks a rule of the strategy or differs from the result of the leader's"
-                " library. `equivalent` means that the strategy allows both the actual and the expected assignment."
-                " `withheld` means that some partitions get an owner only in the next round of a cooperative"
-                " rebalance. `differs_from_java` means that the assignment breaks no rule, but that the Java client"
-                " would compute a different assignment. `rebalancing` means that the generation or epoch has no"
-                " assignment yet. `unknown` means that an input of the comparison is missing. `not_evaluated` means"
-                " that the monitor does not implement the strategy, or that your own strategy failed. If the row is"
-                " about a different strategy, the value is same, differs, unknown or not_evaluated",
+                " that the assignment breaks a rule of the strategy or differs from the assignment that the leader's"
+                " library computes. `equivalent` means that the strategy allows both the actual and the expected"
+                " assignment. `withheld` means that some partitions get an owner only in the next round of a"
+                " cooperative rebalance. `differs_from_java` means that the assignment breaks no rule, but that the"
+                " Java client would compute a different assignment. `rebalancing` means that the generation or epoch"
+                " has no assignment yet. `unknown` means that an input of the comparison is missing. `not_evaluated`"
+                " means that the monitor does not implement the strategy, or that your own strategy failed. If"
+                " `is_group_strategy` is false, the verdict is `same`, `differs`, `unknown` or `not_evaluated`",
             ),
             column(
                 "reason",
                 pa.string(),
-                "reason for the verdict unknown, not_evaluated or differs_from_java. For the verdict drift, the"
-                " column contains the reason why the monitor checked only the common rules of all strategies."
-                " Otherwise empty",
+                "reason for the verdict `unknown`, `not_evaluated` or `differs_from_java`. For the verdict `drift`, the"
+                " value shows why the monitor checked only the rules that all strategies share. The value is empty if"
+                " the monitor checked all rules of the strategy. Empty for all other verdicts",
             ),
             column("drift_partitions", pa.int32(), _DRIFT_PARTITIONS),
             column(
                 "misplaced",
                 pa.list_(_MISPLACED),
-                "partitions whose owner breaks a rule, with their actual owners and their expected owner. Empty if the"
-                " verdict is not drift",
+                "partitions whose owner breaks a rule, with the actual owners and the expected owner of each"
+                " partition. Empty if the verdict is not `drift`",
             ),
             column(
                 "violations",
                 pa.list_(pa.string()),
-                "names of the rules that the assignment breaks. Empty if the verdict is not drift",
+                "names of the rules that the assignment breaks. Empty if the verdict is not `drift`",
             ),
             column("assigned_by", pa.string(), _ASSIGNED_BY),
             column(
                 "evidence",
                 pa.list_(pa.string()),
-                "data of the group leader that show which library computed the assignment",
+                "facts from which the monitor determined `assigned_by`, for example the form of the assignments or the"
+                " leader's client id",
             ),
             NOT_KNOWN,
             column(
                 "metadata_sampled_time",
                 TIME,
-                "time of the oldest sample that contains the topic metadata for the verdict",
+                "time when the monitor sampled the topic metadata for the verdict. If the topics were sampled at"
+                " different times, the value is the earliest time",
             ),
         ]
     ),

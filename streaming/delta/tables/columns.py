@@ -15,7 +15,7 @@ NAMED_PARTITIONS = pa.list_(pa.struct([("topic", pa.string()), ("partition", pa.
 class Table:
     """A table: its name, a description of one row, and its columns.
 
-    Tables are used as keys of dictionaries. Two tables are compared by identity, because a hash of all columns is slow.
+    Tables are used as keys of dictionaries. Equality and hash use the identity, because a hash of all columns is slow.
     """
 
     name: str
@@ -31,34 +31,34 @@ def column(name: str, kind: pa.DataType, comment: str) -> pa.Field:
 CLUSTER = column("cluster", pa.string(), "name of the Kafka cluster, as in the monitor's settings")
 RECORD = (
     CLUSTER,
-    column("date", pa.date32(), "UTC date of record_time"),
+    column("date", pa.date32(), "UTC date of `record_time`"),
     column(
         "offsets_topic_partition",
         pa.int32(),
-        "number of the __consumer_offsets partition that contains the record. The value is -1 if source.kind is"
-        " admin-api",
+        "number of the `__consumer_offsets` partition that contains the record. The value is -1 if `source.kind` is"
+        " `admin-api`",
     ),
     column(
         "offsets_topic_offset",
         pa.int64(),
-        "offset of the record in this partition. If source.kind is admin-api, the value is a sequence number",
+        "offset of the record in this partition. If `source.kind` is `admin-api`, the value is a sequence number",
     ),
     column(
         "record_time",
         TIME,
-        "timestamp of the record, on the coordinator's clock. A row with the state Gone, or with source.kind"
-        " admin-api, has no record. Its value is the time when the monitor polled the brokers",
+        "timestamp of the record, on the coordinator's clock. If the state of the group is `Gone`, or if `source.kind`"
+        " is `admin-api`, the value is the time when the monitor polled the brokers",
     ),
 )
 GROUP = column("group_id", pa.string(), "id of the consumer group")
 SAMPLED = (
     CLUSTER,
-    column("date", pa.date32(), "UTC date of sampled_time"),
+    column("date", pa.date32(), "UTC date of `sampled_time`"),
     column(
         "sampled_time",
         TIME,
         "time of the sample: the time when the monitor requested the end offsets. The sample contains only commits"
-        " that the monitor had read before sampled_time",
+        " that the monitor had read before `sampled_time`",
     ),
 )
 SAMPLED_PARTITION = (
@@ -70,10 +70,11 @@ SAMPLED_PARTITION = (
 GENERATION = column(
     "generation_id",
     pa.int32(),
-    "generation of a classic group, or epoch of any other group. Null for a classic group if source.kind is admin-api",
+    "generation of a classic group, or epoch of any other group. Null for a classic group if `source.kind` is"
+    " `admin-api`",
 )
 NOT_KNOWN = column(
     "not_known",
     pa.list_(pa.string()),
-    "names of the data that were unknown when the monitor evaluated the assignment",
+    "names of the values that the monitor did not know when it evaluated the assignment",
 )

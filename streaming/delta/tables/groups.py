@@ -48,31 +48,32 @@ _BY_CAUSE = pa.list_(pa.struct([("cause", pa.string()), ("rebalances", pa.int64(
 _BY_NEED = pa.list_(pa.struct([("necessary", pa.string()), ("partitions", pa.int64())]))
 
 PROTOCOL_SOURCE = (
-    "source of the strategy in the column protocol. With the value `records`, the strategy is from"
-    " `__consumer_offsets`."
-    " The value `broker` means that only the group coordinator reported the strategy. The coordinator is the only"
-    " source if no member of a KIP-848 group names an assignor, or if source.kind is admin-api. Null if protocol is"
-    " null"
+    "source of the value in `protocol`. `records` means that the group's records contain the name of the strategy."
+    " `broker` means that only the group coordinator reported the name. The value is `broker` if no member of a KIP-848"
+    " group names an assignor, or if `source.kind` is `admin-api`. Null if `protocol` is null"
 )
 
 GROUP_GENERATIONS = Table(
     "group_generations",
-    "the state of a group after one record that changed the group. In a classic group, such a record is a new"
-    " generation, the rejoin of a static member, or the transition to Empty. In a KIP-848 group, such a record is a"
-    " new epoch, a new assignment epoch, or the end of a reconciliation. The table also has a row for the tombstone"
-    " of a group. If the brokers no longer list a group, but no record shows its end, the monitor writes a row with"
-    " the state Gone. The row with the state Gone contains the partition and the offset of the group's last record",
+    "the state of a group after one record that changed the group. In a classic group, such a record shows a new"
+    " generation, the rejoin of a static member, or the transition to `Empty`. In a KIP-848 group, such a record shows"
+    " a new epoch, a new assignment epoch, or the end of a reconciliation. The table also has a row for the tombstone"
+    " of a group. If the brokers no longer list a group, but no record shows its end, the monitor writes a row with the"
+    " state `Gone`. In this row, `offsets_topic_partition` and `offsets_topic_offset` are the position of the group's"
+    " last record in `__consumer_offsets`",
     pa.schema(
         [
             *RECORD,
             GROUP,
-            column("group_type", pa.string(), "type of the group: classic, consumer (KIP-848), share or streams"),
+            column(
+                "group_type", pa.string(), "type of the group: `classic`, `consumer` (KIP-848), `share` or `streams`"
+            ),
             column(
                 "state",
                 pa.string(),
-                "state of the group: Stable, Empty, Assigning, Reconciling, Dead, Gone or Unknown. Gone means that the"
-                " brokers do not list the group any more, and that no record deleted it. Unknown means that records are"
-                " missing, or that the group is a streams group with members",
+                "state of the group: `Stable`, `Empty`, `Assigning`, `Reconciling`, `Dead`, `Gone` or `Unknown`."
+                " `Gone` means that the brokers no longer list the group, but no record shows its end. `Unknown` means"
+                " that a record is missing or could not be decoded, or that the group is a streams group with members",
             ),
             GENERATION,
             column(
@@ -81,7 +82,9 @@ GROUP_GENERATIONS = Table(
                 "epoch for which the coordinator computed the target assignments. Null for classic groups",
             ),
             column(
-                "protocol_type", pa.string(), "protocol type that the members reported, for example consumer or connect"
+                "protocol_type",
+                pa.string(),
+                "protocol type that the members reported, for example `consumer` or `connect`",
             ),
             column("protocol", pa.string(), "name of the strategy that the coordinator chose. Null if unknown"),
             column("protocol_source", pa.string(), PROTOCOL_SOURCE),
@@ -93,16 +96,18 @@ GROUP_GENERATIONS = Table(
                 " when it joined. The field `assignment` contains the partitions that the member may consume. The"
                 " field `target` contains the partitions that the coordinator wants to assign to the member. The field"
                 " `pending_revocation` contains the partitions that the member must revoke. A field is null if no"
-                " record contains its value. If the name of a topic is known, its topic_id is null",
+                " record contains its value. If the name of a topic is known, its `topic_id` is null",
             ),
             column(
                 "not_known",
                 pa.list_(pa.string()),
-                "names of the missing data. The values are group_epoch, member_metadata, current_assignment,"
-                " target_assignment, resolved_regex, topic_names, member_subscription and member_assignment. The value"
-                " topic_names means that the row contains topic ids instead of names. The values member_subscription"
-                " and member_assignment mean that the monitor could not decode the data of a classic member. If"
-                " source.kind is admin-api, the column also lists the data that the coordinators did not return",
+                "names of the values that the monitor does not know: `group_epoch`, `member_metadata`,"
+                " `current_assignment`, `target_assignment`, `resolved_regex`, `unreadable_record`, `topic_names`,"
+                " `member_subscription` and `member_assignment`. `unreadable_record` means that the monitor could not"
+                " decode a record of the group. `topic_names` means that the row contains topic ids instead of names."
+                " `member_subscription` and `member_assignment` mean that the monitor could not decode the data of a"
+                " classic member. If `source.kind` is `admin-api`, the column also contains the names of values that"
+                " the coordinators did not return",
             ),
             column("rebalances_total", pa.int64(), "number of rebalances since the monitor first saw the group"),
             column(
@@ -110,7 +115,7 @@ GROUP_GENERATIONS = Table(
                 pa.int64(),
                 "number of failed rebalances since the monitor first saw the group. In a failed rebalance, members"
                 " joined a new generation, but the generation never got an assignment. The monitor counts only"
-                " failures that are visible in the records. Null if source.kind is admin-api and the group is a"
+                " failures that are visible in the records. Null if `source.kind` is `admin-api` and the group is a"
                 " classic group",
             ),
             column(
@@ -140,31 +145,30 @@ REBALANCES = Table(
             column(
                 "kind",
                 pa.string(),
-                "type of the change. `static_rejoin` means that a static member rejoined with a new member id,"
-                " without a rebalance. `became_empty` means that the last member left. `first_seen` means that the"
-                " monitor has no earlier data about the group. `created` means that the group was created again."
-                " `upgraded` means that the group changed to KIP-848. `downgraded` means that the group changed back"
-                " to the classic protocol. `deleted` means that the record is a tombstone of the group. After the"
-                " tombstone of an upgrade or downgrade, the next row of the group has the kind upgraded or"
-                " downgraded. `rebalance` means any other change",
+                "type of the change. `static_rejoin` means that a static member rejoined with a new member id, without"
+                " a rebalance. `became_empty` means that the last member left. `first_seen` means that the monitor has"
+                " no earlier data about the group. `created` means that a new group has the id of an earlier group."
+                " `upgraded` means that the group changed to KIP-848. `downgraded` means that the group changed back to"
+                " the classic protocol. `deleted` means that the record is the group's tombstone. The coordinator also"
+                " writes a tombstone when it upgrades or downgrades a group. In this case, the next row of the group"
+                " has the kind `upgraded` or `downgraded`. All other changes have the kind `rebalance`",
             ),
             column(
                 "primary_cause",
                 pa.string(),
-                "most important cause: the first entry of the column causes. Null if unknown, or if the row is not a"
-                " rebalance",
+                "most important cause: the first entry of `causes`. Null if unknown, or if `kind` is not `rebalance`",
             ),
             column(
                 "causes",
                 pa.list_(pa.string()),
-                "causes of the rebalance that the records show. The most important cause comes first. The values are"
-                " strategy_changed, member_gone, member_joined, subscription_changed, metadata_changed,"
-                " cooperative_followup and unexplained. `strategy_changed` means that the group changed its strategy,"
-                " even if only the group coordinator reported the change. `member_gone` means that a member left,"
-                " timed out or was fenced. `metadata_changed` means that a topic has more partitions than before."
-                " `cooperative_followup` means that the rebalance is a later round of a cooperative rebalance."
-                " `unexplained` means that the records show no cause, for example after the deletion of a topic. Null"
-                " if records are missing",
+                "causes of the rebalance. The most important cause comes first. The values are `strategy_changed`,"
+                " `member_gone`, `member_joined`, `subscription_changed`, `metadata_changed`, `cooperative_followup`"
+                " and `unexplained`. `strategy_changed` means that the group changed its strategy, even if only the"
+                " group coordinator reported the change. `member_gone` means that a member left, timed out or was"
+                " fenced. `metadata_changed` means that a topic has more partitions than before. `cooperative_followup`"
+                " means that the rebalance is a later round of a cooperative rebalance. `unexplained` means that the"
+                " records show none of the other causes. For example, the cause can be the deletion of a topic. No"
+                " record shows such a deletion. Null if records are missing",
             ),
             column("members", pa.int32(), "number of members after the rebalance"),
             column("protocol", pa.string(), "name of the strategy after the rebalance"),
@@ -173,28 +177,29 @@ REBALANCES = Table(
             column(
                 "changes",
                 pa.list_(_MEMBER_CHANGE),
-                "members with a change. The field `changes` contains joined, gone, rejoined or resubscribed. The value"
-                " rejoined means that a static member has a new member id. The value resubscribed means that the"
-                " member changed its subscription. The field `revoked` contains the partitions that the member lost."
-                " The field `assigned` contains the partitions that the member gained. If the name of a topic is"
-                " unknown, the field `topic` contains the topic id",
+                "members with a change. The field `changes` contains `joined`, `gone`, `rejoined` or `resubscribed`."
+                " `rejoined` means that a static member has a new member id. `resubscribed` means that the member"
+                " changed its subscription. The field `revoked` contains the partitions that the member lost. The"
+                " field `assigned` contains the partitions that the member gained. If the name of a topic is unknown,"
+                " the field `topic` contains the topic id",
             ),
             column(
                 "moved_partitions",
                 pa.int32(),
                 "number of partitions that moved to a different owner. A cooperative rebalance can have several"
                 " rounds, with one row for each round. The row of the last round contains the number of moves in all"
-                " rounds. Null if unknown, or if the row describes an earlier round",
+                " rounds. The rows of the other rounds contain null. Also null if unknown",
             ),
             column(
                 "fewest_moves",
                 pa.int32(),
-                "smallest number of partitions that had to move. With fewer moves, the assignment would be less"
-                " balanced than the actual assignment. Null if the column unowned is not empty, or if a partition has"
-                " two owners",
+                "smallest possible number of partition moves. With fewer moves, the assignment would be invalid, or"
+                " less balanced than the actual assignment. Null if unknown, for example if `unowned` is not empty",
             ),
             column(
-                "fewest_is_exact", pa.bool_(), "true if fewest_moves is exact. false if fewest_moves is a lower bound"
+                "fewest_is_exact",
+                pa.bool_(),
+                "true if `fewest_moves` is exact. false if `fewest_moves` is a lower bound",
             ),
             column(
                 "withheld_partitions",
@@ -207,21 +212,20 @@ REBALANCES = Table(
                 "unowned",
                 NAMED_PARTITIONS,
                 "partitions without an owner after the rebalance, including withheld partitions. The column contains"
-                " only partitions that were known before the rebalance or that a member claims. Some of the"
-                " partitions may no longer exist, because the records do not show deletions",
+                " only partitions that had an earlier owner, or that a member claims. No record shows the deletion of a"
+                " topic. So some of these partitions may no longer exist",
             ),
             column(
                 "unowned_before_partitions",
                 pa.int32(),
-                "number of partitions in the column unowned that already had no owner after the previous rebalance",
+                "number of partitions in `unowned` that already had no owner after the previous rebalance",
             ),
             column("claimed_twice", NAMED_PARTITIONS, "partitions that two members claimed when they joined"),
             column(
                 "eager_claimers",
                 pa.int32(),
-                "number of members that claimed partitions when they joined a group with an eager strategy. With an"
-                " eager strategy, members should revoke all partitions before they join. The value is 0 if the"
-                " strategy is not eager",
+                "number of members that wrongly claimed partitions when they joined. With an eager strategy, a member"
+                " must revoke all its partitions before it joins. The value is 0 if the strategy is not eager",
             ),
             column("subscriptions", pa.int32(), "number of different subscriptions among the members"),
             column(
@@ -233,19 +237,20 @@ REBALANCES = Table(
             column(
                 "skipped_generations",
                 pa.int64(),
-                "number of generations without a record between the previous row and this row",
+                "number of generations after the previous row and before this row. No record shows these generations",
             ),
             column(
                 "not_known",
                 pa.list_(pa.string()),
-                "names of the missing data, for example group_epoch, member_metadata or member_assignment",
+                "names of the values that the monitor does not know, for example `group_epoch`, `member_metadata` or"
+                " `member_assignment`",
             ),
             column(
                 "conditions",
                 pa.list_(pa.string()),
-                "conditions that are active after this rebalance, for example rebalance_storm. The column lists only"
-                " conditions that the monitor detects from rebalances. The metric rebalance_monitor_group_condition"
-                " uses the same names",
+                "conditions that are active after this rebalance, for example `rebalance_storm`. The column contains"
+                " only the conditions that the monitor derives from rebalances. The metric"
+                " `rebalance_monitor_group_condition` uses the same names",
             ),
             column(
                 "rebalances_by_cause_total",
@@ -255,8 +260,8 @@ REBALANCES = Table(
             column(
                 "moved_partitions_total",
                 _BY_NEED,
-                "number of moved partitions since the monitor first saw the group. The field `necessary` is true,"
-                " false or unknown",
+                "number of partition moves since the monitor first saw the group. The field `necessary` is `true`,"
+                " `false` or `unknown`",
             ),
         ]
     ),
@@ -264,9 +269,9 @@ REBALANCES = Table(
 
 GROUP_CONDITIONS = Table(
     "group_conditions",
-    "the start or the end of one condition of a group. The row contains the time of the sample that first showed"
-    " this change. At the first sample of each UTC date, the monitor writes the row of every active condition again."
-    " So an active condition always has a recent row",
+    "the start or the end of one condition of a group. `sampled_time` is the time of the first sample that showed the"
+    " start or the end. At the first sample of each UTC date, the monitor writes the row of every active condition"
+    " again. So an active condition always has a recent row",
     pa.schema(
         [
             *SAMPLED,
@@ -274,16 +279,24 @@ GROUP_CONDITIONS = Table(
             column(
                 "condition",
                 pa.string(),
-                "name of the condition. The names are rolling_restart, rebalance_storm, flapping_member,"
-                " endless_cooperative_rejoin, eager_and_cooperative_mixed, duplicate_claims, subscription_mismatch,"
-                " unowned_partitions, stuck_rebalance, silent_group, silent_static_member, stuck_reconciliation,"
-                " long_commit_gap and subscribed_topic_missing. The rules are in"
-                " streaming/evaluation/rebalances/condition_detectors.py and in streaming/evaluation/conditions"
-                " (silence.py, unowned.py, reconciliation.py, commit_gaps.py, missing_topics.py)",
+                "name of the condition. The names are `rolling_restart`, `rebalance_storm`, `flapping_member`,"
+                " `endless_cooperative_rejoin`, `eager_and_cooperative_mixed`, `duplicate_claims`,"
+                " `subscription_mismatch`, `unowned_partitions`, `stuck_rebalance`, `silent_group`,"
+                " `silent_static_member`, `stuck_reconciliation`, `long_commit_gap` and `subscribed_topic_missing`."
+                " The rules are in `streaming/evaluation/rebalances/condition_detectors.py` and in"
+                " `streaming/evaluation/conditions` (`silence.py`, `unowned.py`, `reconciliation.py`,"
+                " `commit_gaps.py`, `missing_topics.py`)",
             ),
-            column("active", pa.bool_(), "true if the condition started. false if the condition or the group ended"),
             column(
-                "is_repeated", pa.bool_(), "true if the row repeats a condition that started on an earlier UTC date"
+                "active",
+                pa.bool_(),
+                "true if the condition is active. false if the condition ended, or if the group no longer exists",
+            ),
+            column(
+                "is_repeated",
+                pa.bool_(),
+                "true if the condition was already active on an earlier UTC date, and is still active. false if the"
+                " condition started or ended at this sample",
             ),
             column(
                 "since_time",
@@ -298,8 +311,8 @@ GROUP_CONDITIONS = Table(
             column(
                 "read_up_to_time",
                 TIME,
-                "time up to which the monitor had read the group's records when it detected the change. Null if the"
-                " row is repeated, or if the group no longer exists",
+                "time up to which the monitor had read the group's records at this sample. Null if `is_repeated` is"
+                " true, or if the group no longer exists",
             ),
         ]
     ),
@@ -307,10 +320,10 @@ GROUP_CONDITIONS = Table(
 
 COMMIT_GAPS = Table(
     "commit_gaps",
-    "one commit gap. A commit gap is the time around one rebalance in which no member of the group committed. To"
-    " join a commit gap with its row in the table rebalances, use the columns offsets_topic_partition and"
-    " offsets_topic_offset. The monitor writes the row of a gap when it closes the gap (see the column closed_by). If"
-    " source.kind is admin-api, the table has no rows",
+    "one commit gap. A commit gap is the time from the last commit before a rebalance to the first commit after the"
+    " rebalance. To join a commit gap with its row in the table `rebalances`, use the columns `offsets_topic_partition`"
+    " and `offsets_topic_offset`. The monitor writes the row of a gap when it closes the gap (see `closed_by`). If"
+    " `source.kind` is `admin-api`, the table has no rows",
     pa.schema(
         [
             *RECORD,
@@ -325,17 +338,18 @@ COMMIT_GAPS = Table(
             column(
                 "unknown_reason",
                 pa.string(),
-                "reason why commit_gap_ms is unknown. `no_commit_before` means that the group had no commit before"
-                " the rebalance. `no_commit_after` means that the group had no commit after the rebalance until the"
-                " monitor closed the gap. `offsets_missing` means that a possible commit in the gap is missing or"
-                " could not be decoded. `clock_went_back` means that the timestamps of the two commits come from two"
-                " brokers with different clocks",
+                "reason why `commit_gap_ms` is unknown. `no_commit_before` means that the group had no commit before"
+                " the rebalance. `no_commit_after` means that the monitor closed the gap before the group committed"
+                " again. `offsets_missing` means that a record in the gap is missing or could not be decoded. It is"
+                " unknown whether this record is a commit. `clock_went_back` means that the clocks of two brokers"
+                " differ: the first commit after the rebalance has an earlier timestamp than the last commit before the"
+                " rebalance",
             ),
             column(
                 "worst_topic",
                 pa.string(),
-                "topic of the worst partition. The worst partition waited longest for its first commit after the"
-                " rebalance",
+                "topic of the worst partition: the partition with the longest time from its last commit before the"
+                " rebalance to its first commit after the rebalance",
             ),
             column(
                 "worst_partition",
@@ -345,8 +359,8 @@ COMMIT_GAPS = Table(
             column(
                 "worst_gap_ms",
                 pa.int64(),
-                "milliseconds between the last commit of the worst partition before the rebalance and its first"
-                " commit after the rebalance",
+                "milliseconds from the last commit before the rebalance to the first commit after the rebalance, for"
+                " the worst partition",
             ),
             column(
                 "silent_partitions",
@@ -357,26 +371,26 @@ COMMIT_GAPS = Table(
             column(
                 "usual_interval_ms",
                 pa.int64(),
-                "mean time between two commits of the same partition in the previous generation, in milliseconds."
+                "mean time between two consecutive commits of a partition in the previous generation, in milliseconds."
                 " Null if unknown",
             ),
             column(
                 "recommitted_records",
                 pa.int64(),
-                "number of records that the group read again, because committed offsets decreased during the"
-                " rebalance. The value is the sum of the decreases over all partitions. The real number can be"
-                " larger, because a member can read a record again before it commits. Offset resets of a"
-                " group without members do not count. Null if unknown, or if no partition has a commit both before"
-                " and after the rebalance",
+                "number of records that the group read again, because committed offsets decreased during the rebalance."
+                " The value is the sum of these decreases in all partitions. The real number can be larger, because the"
+                " monitor sees only commits. Null if unknown, or if no partition has a commit both before and after the"
+                " rebalance. Also null if a decrease can be an offset reset. An offset reset is possible only while the"
+                " group has no members",
             ),
             column(
                 "closed_by",
                 pa.string(),
-                "reason why the monitor closed the gap. `all_committed` means that each partition with a commit"
-                " before the rebalance has a new commit or no longer has a committed offset. `next_rebalance` means"
-                " that the next rebalance started. `round_passed` means that the rebalance is longer ago"
-                " than evaluation.stuck_after_seconds. `group_deleted` means that the group was"
-                " deleted. `nothing_before` means that there was no commit before the rebalance",
+                "reason why the monitor closed the gap. `all_committed` means that each partition with a commit before"
+                " the rebalance has a new commit. Partitions whose committed offset no longer exists do not count."
+                " `next_rebalance` means that the next rebalance started. `round_passed` means that more than"
+                " `evaluation.stuck_after_seconds` have passed since the rebalance. `group_deleted` means that the"
+                " group was deleted. `nothing_before` means that the group had no commit before the rebalance",
             ),
             column(
                 "last_commit_time",

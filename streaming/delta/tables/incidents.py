@@ -25,10 +25,10 @@ _EVIDENCE = pa.list_(
 
 INCIDENTS = Table(
     "incidents",
-    "the start, a change or the end of one incident. The row contains the time of the sample that first showed this"
-    " change. At the first sample of each UTC date, the monitor writes the row of every open incident again. So an"
-    " open incident always has a recent row. The last row of an incident describes the whole incident. The rules are"
-    " in streaming/evaluation/incidents/__init__.py",
+    "the start, a change or the end of one incident. `sampled_time` is the time of the first sample that showed the"
+    " start, the change or the end. At the first sample of each UTC date, the monitor writes the row of every open"
+    " incident again. So an open incident always has a recent row. The last row of an incident describes the whole"
+    " incident. The rules are in `streaming/evaluation/incidents/__init__.py`",
     pa.schema(
         [
             *SAMPLED,
@@ -46,19 +46,20 @@ INCIDENTS = Table(
             column(
                 "is_repeated",
                 pa.bool_(),
-                "true if the row repeats an incident that was already open on an earlier UTC date",
+                "true if the incident is open, and has not changed since its last row on an earlier UTC date. false if"
+                " the incident started, changed or ended",
             ),
             column("since_time", TIME, "time when the first evidence of the incident started"),
             column(
                 "quiet_since_time",
                 TIME,
-                "time when the last active evidence ended. If no new evidence starts, the incident ends ten minutes"
-                " after quiet_since_time. Null while evidence is active",
+                "time since which no evidence of the incident is active. If no evidence starts within ten minutes after"
+                " this time, the incident ends. Null while evidence is active",
             ),
             column(
                 "end_time",
                 TIME,
-                "end of the incident: the time when its last evidence ended. If the incident was merged, the value is"
+                "end of the incident: the last value of `quiet_since_time`. If the incident was merged, the value is"
                 " the time of the merge. Null while the incident is open",
             ),
             column(
@@ -69,9 +70,9 @@ INCIDENTS = Table(
             column(
                 "cause",
                 pa.string(),
-                "cause of the incident. The cause is coordinator_gone, coordinator, client_host, records_lost,"
-                " unknown, the name of a condition, or the name of a cause of lag. The rules are in"
-                " streaming/evaluation/incidents/incident_cause.py",
+                "cause of the incident. The cause is `coordinator_gone`, `coordinator`, `client_host`, `records_lost`,"
+                " `unknown`, the name of a condition, or the name of a cause of lag. The rules are in"
+                " `streaming/evaluation/incidents/incident_cause.py`",
             ),
             column("runbook_section", pa.string(), "section of the runbook for this cause"),
             column(
@@ -84,8 +85,8 @@ INCIDENTS = Table(
                 "links",
                 pa.list_(pa.struct([("kind", pa.string()), ("value", pa.string())])),
                 "brokers, hosts and topics that several groups of the incident have in common. The field `kind` is"
-                " coordinator, client_host or topic. The field `value` is the broker id, the host or the name of the"
-                " topic",
+                " `coordinator`, `client_host` or `topic`. The field `value` is the broker id, the host or the name of"
+                " the topic",
             ),
             column("groups", pa.list_(pa.string()), "sorted ids of all affected groups"),
             column(
@@ -96,13 +97,13 @@ INCIDENTS = Table(
             column(
                 "evidence",
                 _EVIDENCE,
-                "evidence of the incident: conditions, causes of lag, lost records, high lag and missing"
-                " coordinators of the groups. The oldest evidence comes first. The array has at most 500 entries. The"
-                " field `source` is condition, lag_cause, loss, lag or coordinator. The field `text` describes the"
-                " evidence in a sentence. The field `until_time` is null while the evidence is active. The field"
-                " `coordinator` is the broker id of the group's coordinator at the start of the evidence. The field"
-                " `is_coordinator_gone` is true if the coordinator led no __consumer_offsets partition at the start"
-                " of the evidence. The fields `client_hosts` and `topics` contain the hosts and topics that the"
+                "evidence of the incident: conditions, causes of lag, lost records, high lag, and missing group"
+                " coordinators. The oldest evidence comes first. The array has at most 500 entries. The field `source`"
+                " is `condition`, `lag_cause`, `loss`, `lag` or `coordinator`. The field `text` describes the evidence"
+                " in a sentence. The field `until_time` is null while the evidence is active. The field `coordinator`"
+                " is the broker id of the group's coordinator when the evidence started. The field"
+                " `is_coordinator_gone` is true if the coordinator led no `__consumer_offsets` partition when the"
+                " evidence started. The fields `client_hosts` and `topics` contain the hosts and topics that the"
                 " evidence concerns",
             ),
         ]

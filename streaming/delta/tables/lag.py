@@ -18,10 +18,11 @@ OFFSET_DELETED = "offset_deleted"
 
 GROUP_LAG = Table(
     "group_lag",
-    "the lag of one group in one partition at one sample. Only partitions with a committed offset have rows. The"
-    " monitor writes a row only if a value changed since the last sample. The first write of each UTC date contains all"
-    " partitions. If a committed offset no longer exists, the monitor writes a last row for its partition. In the last"
-    f" row, unknown_reason is {OFFSET_DELETED}, and all numbers are null",
+    "the lag of one group in one partition at one sample. Only partitions with a committed offset have rows. Every"
+    " `sampling.lag_table_seconds`, the monitor writes the rows of the partitions whose offsets or lag changed since"
+    " the last write. The first write of each UTC date contains all partitions. If the committed offset of a partition"
+    " no longer exists, the monitor writes one final row for the partition. In this row, `unknown_reason` is"
+    f" `{OFFSET_DELETED}`, and all other columns after `partition` are null",
     pa.schema(
         [
             *SAMPLED_PARTITION,
@@ -45,17 +46,17 @@ GROUP_LAG = Table(
             column(
                 "lag",
                 pa.int64(),
-                "number of records that the group has not committed. The value is end_offset minus committed_offset."
-                " If the log has no record at committed_offset, the offset of the next record replaces"
-                " committed_offset. Null if unknown",
+                "number of records that the group has not committed. The value is `end_offset` minus"
+                " `committed_offset`. If the log has no record at `committed_offset`, the monitor subtracts the offset"
+                " of the next record instead. Null if unknown",
             ),
             column(
                 "unknown_reason",
                 pa.string(),
-                "reason why the lag is unknown. The values are blocked, topic_deleted, partition_deleted,"
-                f" no_end_offset, end_before_commit, maybe_only_markers and {OFFSET_DELETED}. The value"
-                f" {OFFSET_DELETED} means that the committed offset expired, or that the group, the topic or the offset"
-                " was deleted",
+                "reason why the lag is unknown. The values are `blocked`, `topic_deleted`, `partition_deleted`,"
+                f" `no_end_offset`, `end_before_commit`, `maybe_only_markers` and `{OFFSET_DELETED}`."
+                f" `{OFFSET_DELETED}` means that the committed offset no longer exists: the offset expired, or the"
+                " offset, its topic or its group was deleted",
             ),
             column(
                 "lag_seconds",
@@ -65,24 +66,25 @@ GROUP_LAG = Table(
             column(
                 "lag_seconds_kind",
                 pa.string(),
-                "precision of lag_seconds. The value is `exact`, `at_least` or `unknown`. The value `at_least` means"
-                f" that the record is older than every stored sample. Null if unknown_reason is {OFFSET_DELETED}",
+                "precision of `lag_seconds`. The value is `exact`, `at_least` or `unknown`. `at_least` means that the"
+                " real age can be greater, because the record is older than every stored sample. Null if"
+                f" `unknown_reason` is `{OFFSET_DELETED}`",
             ),
             column(
                 "within_seconds",
                 pa.float64(),
-                "largest possible error of lag_seconds, in seconds. Null if lag_seconds_kind is not exact",
+                "largest possible error of `lag_seconds`, in seconds. Null if `lag_seconds_kind` is not `exact`",
             ),
             column(
                 "consumed_records_per_second",
                 pa.float64(),
-                "growth of committed_offset in records per second, as the mean of the last five minutes. Null if"
-                " unknown: in the first minute of observation, and for a short time after committed_offset decreased",
+                "growth of `committed_offset` in records per second, as the mean of the last five minutes. Null if"
+                " unknown: in the first minute of observation, and for a short time after `committed_offset` decreased",
             ),
             column(
                 "produced_records_per_second",
                 pa.float64(),
-                "growth of end_offset in records per second, as the mean of the last five minutes. Null if unknown:"
+                "growth of `end_offset` in records per second, as the mean of the last five minutes. Null if unknown:"
                 " in the first minute of observation, and for a short time after the topic was created again",
             ),
         ]
@@ -91,10 +93,11 @@ GROUP_LAG = Table(
 
 PARTITION_STATUS = Table(
     "partition_status",
-    "the status of one group in one partition at one sample. Only partitions with a committed offset have rows. The"
-    " monitor writes a row only if status or records_lost changed since the last sample. The first write of each UTC"
-    " date contains all partitions. If a committed offset no longer exists, the monitor writes a last row for its"
-    " partition. In the last row, all values of the partition are null",
+    "the status of one group in one partition at one sample. Only partitions with a committed offset have rows. Every"
+    " `sampling.lag_table_seconds`, the monitor writes the rows of the partitions whose `status` or `records_lost`"
+    " changed since the last write. The first write of each UTC date contains all partitions. If the committed offset"
+    " of a partition no longer exists, the monitor writes one final row for the partition. In this row, all columns"
+    " after `partition` are null",
     pa.schema(
         [
             *SAMPLED_PARTITION,
@@ -107,15 +110,15 @@ PARTITION_STATUS = Table(
             column(
                 "status_rule",
                 pa.int8(),
-                "number of the rule that determined the status. The rules are in streaming/evaluation/lag/status.py."
-                " Rules 8 and 9 mean that the status is unknown. Rule 8: an open transaction blocks the group. Rule"
-                " 9: all unread offsets may be transaction markers or records of aborted transactions",
+                "number of the rule that determined the status. The rules are in `streaming/evaluation/lag/status.py`."
+                " If rule 8 or 9 applies, `status` is null. Rule 8: an open transaction blocks the group. Rule 9: it is"
+                " possible that all unread offsets are transaction markers or records of aborted transactions",
             ),
             column(
                 "completeness",
                 pa.float64(),
-                "share of the last ten commits that the monitor knows. For example, the value is 0.5 if the monitor"
-                " knows five commits",
+                "number of known commits among the last ten commits, divided by ten. For example, the value is 0.5 if"
+                " the monitor knows five commits",
             ),
             column(
                 "committed_offset",
@@ -132,22 +135,22 @@ PARTITION_STATUS = Table(
             column(
                 "lost_since_kind",
                 pa.string(),
-                "precision of lost_since_time. The value is `exact` or `at_least`. The value `at_least` means that the"
-                " loss started before the oldest stored sample. Null if no records are lost",
+                "precision of `lost_since_time`. The value is `exact` or `at_least`. `at_least` means that the loss"
+                " started before the oldest stored sample. Null if no records are lost",
             ),
             column(
                 "seconds_until_lost",
                 pa.float64(),
                 "estimated time until retention deletes records that the group has not committed, in seconds. The"
-                " value is 0 if retention has already deleted uncommitted records. Null if unknown, or if there is no"
+                " value is 0 if retention has already deleted unread records. Null if unknown, or if there is no"
                 " lag. The monitor computes the estimate from the growth rate of the log start offset, and from the"
-                " topic's retention.ms",
+                " topic's `retention.ms`",
             ),
             column(
                 "seconds_until_lost_kind",
                 pa.string(),
-                "precision of seconds_until_lost. The value is `estimate` or `at_least`. The value `at_least` means"
-                " that retention may delete the records later. Null if seconds_until_lost is null",
+                "precision of `seconds_until_lost`. The value is `estimate` or `at_least`. `at_least` means that the"
+                " real time can be longer. Null if `seconds_until_lost` is null",
             ),
         ]
     ),
@@ -155,9 +158,9 @@ PARTITION_STATUS = Table(
 
 LAG_CAUSES = Table(
     "lag_causes",
-    "the start or the end of the cause of a group's lag. The row contains the time of the sample that first showed"
-    " this change. A group has at most one cause at a time. At the first sample of each UTC date, the monitor writes"
-    " the row of every active cause again",
+    "the start or the end of the cause of a group's lag. `sampled_time` is the time of the first sample that showed"
+    " the start or the end. A group has at most one cause at a time. At the first sample of each UTC date, the monitor"
+    " writes the row of every active cause again",
     pa.schema(
         [
             *SAMPLED,
@@ -165,34 +168,41 @@ LAG_CAUSES = Table(
             column(
                 "cause",
                 pa.string(),
-                "name of the cause: rebalancing, stopped, hot_partition, assignment, slow_member, slow_host,"
-                " under_provisioned or unknown. The rules are in streaming/evaluation/causes/cause_of_lag.py",
+                "name of the cause: `rebalancing`, `stopped`, `hot_partition`, `assignment`, `slow_member`,"
+                " `slow_host`, `under_provisioned` or `unknown`. The rules are in"
+                " `streaming/evaluation/causes/cause_of_lag.py`",
             ),
-            column("active", pa.bool_(), "true if the cause started. false if the cause ended"),
-            column("is_repeated", pa.bool_(), "true if the row repeats a cause that started on an earlier UTC date"),
+            column("active", pa.bool_(), "true if the cause is active. false if the cause ended"),
+            column(
+                "is_repeated",
+                pa.bool_(),
+                "true if the cause was already active on an earlier UTC date, and is still active. false if the cause"
+                " started or ended at this sample",
+            ),
             column("since_time", TIME, "time of the first sample with this cause"),
             column(
                 "reason",
                 pa.string(),
-                "reason for the cause stopped or unknown. The reasons for stopped are no_members, no_owner and"
-                " no_commits. The reasons for unknown are open_transaction, owners_unknown, rates_unknown, catching_up"
-                " and no_rule. Empty for all other causes",
+                "reason for the cause `stopped` or `unknown`. The reasons for `stopped` are `no_members`, `no_owner`"
+                " and `no_commits`. The reasons for `unknown` are `open_transaction`, `owners_unknown`,"
+                " `rates_unknown`, `catching_up` and `no_rule`. Empty for all other causes",
             ),
             column(
                 "topic",
                 pa.string(),
-                "topic of the partition that the cause concerns. Null if the cause does not concern a single partition",
+                "topic of the partition that the cause concerns. Null if the cause does not concern exactly one"
+                " partition",
             ),
             column(
                 "partition",
                 pa.int32(),
-                "number of the partition that the cause concerns. Null if the cause does not concern a single"
+                "number of the partition that the cause concerns. Null if the cause does not concern exactly one"
                 " partition",
             ),
             column(
                 "member",
                 pa.string(),
-                "name of the member that the cause concerns. Null if the cause does not concern a single member",
+                "name of the member that the cause concerns. Null if the cause does not concern exactly one member",
             ),
             column("client_id", pa.string(), "client id of the member that the cause concerns"),
             column("client_host", pa.string(), "host of the member that the cause concerns, or the slow host"),

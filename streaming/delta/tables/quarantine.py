@@ -13,7 +13,7 @@ from streaming.delta.tables.columns import (
 QUARANTINE = Table(
     "quarantine",
     "one record that the monitor could not decode. If a batch has many undecodable records, one row can describe"
-    " several records (see the column records)",
+    " several records (see `records`)",
     pa.schema(
         [
             *RECORD,
@@ -23,13 +23,13 @@ QUARANTINE = Table(
                 "reason",
                 pa.string(),
                 "reason why the record could not be decoded. The values are the same as in the label `reason` of"
-                " rebalance_monitor_records_skipped_total",
+                " `rebalance_monitor_records_skipped_total`",
             ),
             column(
                 "field",
                 pa.string(),
-                "field that could not be decoded. If the field is `value.members[...]`, the monitor decoded all data"
-                " except the data of one member",
+                "field that could not be decoded. The value `value.members[...]` means that the data of one member"
+                " could not be decoded. The monitor decoded the rest of the record",
             ),
             column(
                 "key_bytes",
@@ -44,10 +44,10 @@ QUARANTINE = Table(
             column(
                 "records",
                 pa.int64(),
-                "number of records that the row describes, normally 1. After the first 1 MiB of undecodable records"
-                " in a batch and partition, all further records with the same reason share one row. The shared row"
-                " contains no key and no value. In a shared row, offsets_topic_offset is the offset of the last"
-                " record",
+                "number of records that the row describes, normally 1. The limit for each batch and each"
+                " `__consumer_offsets` partition is 1 MiB of undecodable records. Above this limit, all records with"
+                " the same reason share one row. The shared row contains no key, no value and no field. In a shared"
+                " row, `offsets_topic_offset` is the offset of the last record",
             ),
             column("first_offset", pa.int64(), "offset of the first record that the row describes"),
         ]

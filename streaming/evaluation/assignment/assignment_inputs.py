@@ -1,4 +1,4 @@
-"""Collect the values that the evaluations of an assignment need: the members, the owners and the partition counts.
+"""Collect the inputs for the evaluations of an assignment: the members, the owners and the partition counts.
 
 In a classic group, the owner of a partition is the member to which the leader assigned the partition. In a KIP-848
 group, the owner is the member whose target contains the partition.
@@ -25,13 +25,13 @@ from streaming.group.snapshot import GroupSnapshot
 
 @dataclass(frozen=True)
 class AssignmentInputs:
-    """The recorded values of one generation. The recorded values are the inputs of each evaluation of the assignment.
+    """The recorded values of one generation. Each evaluation of the assignment uses them as inputs.
 
     `owners` contains every owner in the assignment, even if the owner is not a member of the group. `unknown_topics`
     are subscribed topics whose partition count is unknown. `changed_topics` are topics whose partition count has
     changed since the assignment. `stale_topics` are topics whose last sample is older than the record and contradicts
-    the record (`sampled_topics`). `unknown_inputs` names the unknown values of members, in the words of
-    `group.not_known`.
+    the record (`sampled_topics`). `unknown_inputs` contains the names from `group.not_known` for the unknown values of
+    members.
     """
 
     spec: GroupSpec
@@ -57,7 +57,7 @@ class AssignmentInputs:
 
 
 def assignment_inputs(snapshot: GroupSnapshot) -> AssignmentInputs:
-    """Return the values that the evaluations of a snapshot's assignment need.
+    """Return the inputs for the evaluations of a snapshot's assignment.
 
     >>> assignment_inputs(GroupSnapshot("g")).assignment
     GroupAssignment(members={})

@@ -1,4 +1,4 @@
-"""Check the common rules. The common rules apply to every group whose members share partitions.
+"""Check the common rules. The common rules apply to groups of consumers, with any strategy.
 
 Rules:
 
@@ -10,13 +10,13 @@ Rules:
    with an unknown assignment may own any partition. So the unowned partitions of the member's group are unknown. Rules
    6 and 7 are checked only for members with a known assignment.
 3. Each existing partition of a subscribed topic must have an owner. A partition certainly exists if a sample after the
-   record contains the partition. A partition of an earlier sample also exists if the record assigns a higher partition
-   number of its topic. All other partitions are *pending*. A pending partition counts as unowned only after a later
-   sample shows the partition.
+   record contains the partition. If the sample is earlier than the record, a partition certainly exists if the record
+   assigns a higher partition number of the same topic. All other partitions are *pending*. A pending partition counts
+   as unowned only after a later sample shows the partition.
 4. Each unowned partition has a start time. Usually, the start time is the time of the first record in which the
-   partition has no owner. If the partition was created later, the start time is the time of the first sample with the
-   partition. The start time stays the same until the partition has an owner. Exception: if the monitor corrects the
-   times of samples (`broker_clocks.py`), the start time can become earlier.
+   partition has no owner. If the partition was created after this record, the start time is the time of the first
+   sample with the partition. The start time stays the same until the partition has an owner. Exception: if the monitor
+   corrects the times of samples (`broker_clocks.py`), the start time can become earlier.
 5. An unowned partition is *withheld* if a member claims the partition and the strategy is not eager. The next round of
    the cooperative rebalance (KIP-429) assigns a withheld partition. So a withheld partition is not a violation.
 6. The owner of a partition must subscribe to the topic of the partition. For members with an unknown subscription, rule

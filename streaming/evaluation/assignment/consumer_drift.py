@@ -2,20 +2,19 @@
 
 The coordinator computes new targets from the targets of the previous epoch. Compaction may have removed the previous
 targets. Also, the coordinator's assignors differ between Kafka versions. So the monitor cannot repeat the computation
-of the targets. Instead, the monitor passes the targets to the strategy as the present assignment. A strategy does not
-change targets that it has computed itself. Rules:
+of the targets. Instead, the monitor passes the targets to the strategy as the partitions that the members already own.
+A strategy does not change targets that it has computed itself. Rules:
 
 1. The input of each strategy is a group in which each member owns the partitions of its target. The verdict is `match`
    if the strategy leaves the targets unchanged. The other verdicts are the same as in `drift`.
-2. The own strategy of a group is the assignor that most members name. If no member names an assignor, the coordinator
-   uses its default assignor. No record contains the default assignor, so the monitor requests the default assignor from
-   the coordinator. Until the coordinator responds, the monitor computes one verdict for `uniform` and one verdict for
-   `range`. The better verdict counts. If both verdicts are `drift`, the result is `unknown` for the reason
-   `server_assignor_not_told`.
-3. If members name two or more assignors most often, the coordinator can use any of these assignors. So the monitor
-   computes a verdict for each assignor that is named most often. The best verdict counts. If all verdicts are `drift`,
-   the result is `drift`. Exception: if the monitor does not implement an assignor that is named most often, the result
-   is `unknown`.
+2. Each member can vote for an assignor. The group's own strategy is the assignor with the most votes. If no member
+   votes, the coordinator uses its default assignor. No record contains the default assignor, so the monitor requests
+   the default assignor from the coordinator. Until the coordinator responds, the monitor computes one verdict for
+   `uniform` and one verdict for `range`. The better verdict counts. If both verdicts are `drift`, the result is
+   `unknown` for the reason `server_assignor_not_told`.
+3. If several assignors have the most votes, the coordinator can use any of these assignors. So the monitor computes a
+   verdict for each of these assignors. The best verdict counts. If all verdicts are `drift`, the result is `drift`. But
+   if the monitor does not implement one of the assignors, the result is `unknown` instead of `drift`.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ def consumer_drifts(
 
 
 def _best_verdict(candidates: Sequence[StrategyDrift], *, is_complete: bool) -> StrategyDrift:
-    """Return the best verdict of all `candidates`.
+    """Return the best verdict of all `candidates`, in the order of `_BEST_FIRST`.
 
     `is_complete` is True if `candidates` includes every possible assignor.
     """

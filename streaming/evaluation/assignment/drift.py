@@ -8,8 +8,8 @@ the group's own strategy, the first rule that applies determines the verdict:
    rule, the verdict is `not_evaluated`.
 2. The verdict is `unknown` if an input is missing. The reason names the missing input:
 
-   - `metadata_missing`: the partition count of a subscribed topic is unknown. `metadata_missing` also replaces the
-     verdict `drift` if an outdated sample may be the cause of `drift`. An outdated sample is older than the record and
+   - `metadata_missing`: the partition count of a subscribed topic is unknown. If an outdated sample may cause a wrong
+     `drift`, the verdict is also `unknown` with this reason. An outdated sample is older than the record and
      contradicts the record (`sampled_topics`).
    - `member_subscription`, `member_assignment`: the subscription or the assignment of a member cannot be decoded.
    - `target_assignment`: no record has the target of a KIP-848 member.
@@ -17,28 +17,29 @@ the group's own strategy, the first rule that applies determines the verdict:
      topics of a regular expression.
    - `topic_names`: the target of a KIP-848 member contains the id of a deleted topic, so the name is unknown.
 
-3. The verdict is `match` if every partition has the owner that the replay computes. Rule 3 does not depend on the
-   leader's client library. If racks are known, the monitor replays Java's `range` twice: with racks (Java 3.5 and
-   later) and without racks.
-4. The verdict is `unknown` for the reason `metadata_changed` if the leader used a different partition count. The
-   monitor detects a different partition count in two cases. First case: the leader assigned a partition that the sample
-   does not contain, because the topic was deleted. Second case: only the partitions with the highest numbers have no
-   owner, because they are new.
+3. The verdict is `match` if every partition has the owner that the replay computes. Rule 3 applies to all client
+   libraries. If a Java leader uses `range` and racks are known, the monitor accepts two results: with racks (Java 3.5
+   and later) and without racks.
+4. The verdict is `unknown` for the reason `metadata_changed` if the leader used a partition count that differs from the
+   sampled count. The monitor detects this difference in two cases. First case: the leader assigned a partition that the
+   sample does not contain, because the topic was deleted. Second case: only the partitions with the highest numbers
+   have no owner, because they are new.
 5. The verdict is `drift` if the assignment breaks a rule (`assignors.fairness.invariants`). The verdict names the
    broken rules. For each partition whose owner breaks a rule, the verdict names the actual owner and the expected
    owner. The balance rule depends on the leader's library (`leader`). If the library is unknown, the monitor checks
    only the rules that all libraries follow.
 6. The verdict is `withheld` in the first round of a cooperative rebalance (KIP-429). In the first round, partitions
    without an owner are normal, because members must revoke these partitions first.
-7. The verdict is `drift`, rule `replay_differs`, if the strategy has exactly one correct result. The monitor knows the
-   correct result only for a known leader's library, or for a strategy from a user.
+7. The verdict is `drift` with the violation `replay_differs` if the strategy has exactly one correct result. A user's
+   own strategy has one correct result. `range` and `roundrobin` have one correct result if the library of the leader is
+   Java or librdkafka (librdkafka: only without racks).
 8. The verdict is `equivalent` if the strategy has many correct results, and the actual assignment follows the balance
    rule. Sticky strategies and the strategies of kafka-go have many correct results. The result of a kafka-go strategy
    depends on the order of the partitions in the broker's response.
 9. The verdict is `differs_from_java` if no earlier rule applies.
 
 The verdict depends only on the present owners. An unnecessary move of a partition does not change the verdict.
-Unnecessary moves are counted for the rebalance (`partition_movement`).
+`partition_movement` counts the unnecessary moves of each rebalance.
 
 The assignment is also compared with the strategies that the group does not use. For a strategy that the group does not
 use, the verdict is `same` or `differs`.
@@ -109,7 +110,7 @@ class MisplacedPartition(msgspec.Struct, frozen=True):
 
 
 class StrategyDrift(msgspec.Struct, frozen=True):
-    """The verdict of one strategy on the actual assignment.
+    """The result of the comparison of the actual assignment with one strategy.
 
     `misplaced` and `violations` are set only for the verdict `drift`. `violations` contains the names of the broken
     rules. `drift_partitions` is the number of misplaced partitions, or None if unknown. For the verdicts `match`,
@@ -180,7 +181,7 @@ def evaluate_common_rules(inputs: AssignmentInputs, strategy: str, reason: str) 
 
 
 def _unknown_if_stale(inputs: AssignmentInputs, drift: StrategyDrift) -> StrategyDrift:
-    """Return `drift`, or the verdict `unknown` if an outdated sample may be the cause of `drift` (rule 2)."""
+    """Return `drift`, or the verdict `unknown` if an outdated sample may have caused `drift` (rule 2)."""
     is_proven = drift.verdict != DRIFT or not _PROVEN_BY_RECORD.isdisjoint(drift.violations)
     if is_proven or not inputs.stale_topics:
         return drift
@@ -227,9 +228,9 @@ def _drift(
 ) -> StrategyDrift:
     """Return the verdict `drift`, with a list of the partitions whose owners break a rule.
 
-    `expected_owners` are the owners in the valid assignment that is nearest to the actual assignment. If `is_exact` is
-    True or the assignment is unbalanced, each partition without its expected owner is misplaced. In all other cases,
-    only the partitions that a violation names are misplaced.
+    `expected_owners` are the owners in the replay, or in the valid assignment that is most similar to the actual
+    assignment (`repair`). If `is_exact` is True or the assignment is unbalanced, each partition whose owner is not the
+    expected owner is misplaced. In all other cases, only the partitions that a violation names are misplaced.
     """
     rules = {one.rule for one in broken}
     at_fault = {one.partition for one in broken if one.partition is not None}
@@ -283,5 +284,5 @@ def _expected_owners(expected: GroupAssignment) -> Owners:
 
 
 def _differing_partitions(owners: Owners, expected_owners: Owners) -> set[TopicPartition]:
-    """Return the partitions whose owners differ."""
+    """Return the partitions whose actual owners differ from the expected owners."""
     return {at for at, _ in owners.items() ^ expected_owners.items()}

@@ -36,7 +36,7 @@ def _reads_racks(metadata: GroupMetadata) -> bool:
 
 
 def sampled_partitions(snapshot: GroupSnapshot) -> Mapping[str, int]:
-    """Return the partition count of each topic that existed at the time of its sample."""
+    """Return the sampled partition count of each topic. The result omits topics that did not exist."""
     return {topic: sampled.partitions for topic, sampled in snapshot.topics.items() if sampled.partitions}
 
 
@@ -66,7 +66,7 @@ def _member_subscription(member: ClassicMember, reads_only_java_form: bool) -> M
 def _with_sticky_claim(
     joined: MemberSubscription, user_data: bytes | None, reads_only_java_form: bool
 ) -> MemberSubscription:
-    """Return a copy of the member with the partitions and the generation that its user data claims.
+    """Return a copy of the member. The partitions and the generation of the copy come from the claim in the user data.
 
     A `sticky` member revokes its partitions before it joins, and claims them in its user data. Version 0 of the user
     data has no generation. The user data of kafka-python has a different format. A Java leader ignores the claims of
@@ -114,7 +114,7 @@ def _topics_or_target_topics(member: GroupMember) -> tuple[str, ...]:
 
 
 def target_owners(snapshot: GroupSnapshot) -> Owners:
-    """Return the owners of each partition in the target assignment, sorted by member id.
+    """Return the owners of each partition in the target assignment. The owners are sorted by member id.
 
     In a classic group, the target assignment is the assignment of the leader.
     """

@@ -3,20 +3,20 @@
 The monitor recognises the library by the format of the bytes that the leader wrote: versions and user data. Only the
 leader's library matters, because the leader computes and writes all assignments. Client ids alone are not sufficient,
 because users can configure any client id. The table below comes from the sources of the libraries and from records of
-real clients (`test_leader.py`). In the table, user data is null, empty or filled:
+real clients (`test_leader.py`). The last two columns show a version and the user data (null, empty or filled):
 
-| leader | assignments | its own subscription |
+| leader | assignments | the leader's subscription |
 |---|---|---|
-| Java 2.4 and later | the version of its subscription, null | version 1 to 3; null, sticky strategies: filled |
-| Java before 2.4 | version 0, empty | version 0; empty, with `sticky` filled |
+| Java 2.4 and later | the version of its subscription, null | version 1 to 3; null (sticky strategies: filled) |
+| Java before 2.4 | version 0, empty | version 0; empty (`sticky`: filled) |
 | librdkafka | version 0, each member's own user data | version 3, 1 (before 2.2) or 0 (before 1.6); empty or filled |
-| kafka-python | version 0, empty | version 0; empty, with `sticky` filled (since 3.0 in a form of its own) |
+| kafka-python | version 0, empty | version 0; empty (`sticky`: filled, since 3.0 in its own format) |
 | kafka-python, `cooperative-sticky` | version 1, empty | version 1; empty |
-| aiokafka | version 0, empty | version 0; empty, with `sticky` filled |
+| aiokafka | version 0, empty | version 0; empty (`sticky`: filled) |
 | KafkaJS, `RoundRobinAssigner` | version 0, empty | version 0; empty |
-| sarama | version 0, null, with `sticky` filled | version 2 or 1 (before 1.60: 0); null or filled |
+| sarama | version 0, null (`sticky`: filled) | version 2 or 1 (before 1.60: 0); null or filled |
 | sarama, `cooperative-sticky` | version 0, null | version 2 or 1; 4 bytes |
-| franz-go | version 0, null | version 3 (before 2023: 0 or 1); null, sticky strategies: filled |
+| franz-go | version 0, null | version 3 (before 2023: 0 or 1); null (sticky strategies: filled) |
 | kafka-go | version 1, null | version 1, ends before `ownedPartitions`; null or filled |
 | Faust, `faust` | version 4, filled | version 4, ends before `ownedPartitions`; filled |
 
@@ -24,11 +24,11 @@ Rules:
 
 1. The *candidates* are all libraries that write bytes in the leader's format for the group's strategy. Members without
    an assignment are ignored.
-2. If only one library is a candidate, this library is the leader's library. If there are several candidates, the client
-   id of the leader decides. The leader uses a candidate if the leader's client id is the default client id of only this
-   candidate. If the client id does not decide, the library is unknown, and all candidates remain.
-3. Many small libraries write version 0 and null user data into the assignments and into the subscription. A leader that
-   writes version 0 and null user data is identified only by its default client id.
+2. If only one library is a candidate, this library is the leader's library. If there are several candidates, the
+   leader's client id is compared with the default client ids of the candidates. If exactly one candidate matches, this
+   candidate is the leader's library. Otherwise, the library is unknown, and all candidates remain.
+3. Many small libraries write version 0 and null user data into the assignments and into the subscription. A leader with
+   this format is identified only by its default client id.
 4. DescribeGroups does not name the leader. If the leader is unknown, any member can be the leader. The library of an
    unknown leader is unknown, and the candidates of all members are combined.
 """
@@ -172,8 +172,8 @@ def _has_default_client_id(leader: ClassicMember, library: str) -> bool:
 def promised_balance(leader: Leader, strategy: str) -> str | None:
     """Return the strategy whose balance rule the leader follows, or None if unknown.
 
-    The balance rules are in `assignors.fairness.balance_rules`. With `roundrobin`, kafka-go starts at the first member
-    again for each topic. So the first members can get an extra partition of every topic.
+    The balance rules are in `assignors.fairness.balance_rules`. For each topic, the `roundrobin` of kafka-go starts
+    again at the first member. So the first members can get an extra partition of every topic.
 
     >>> promised_balance(Leader(KAFKA_GO, (), (KAFKA_GO,)), "roundrobin")
     'range'
@@ -206,8 +206,8 @@ def _user_data_kind(user_data: bytes | None) -> str:
 def _assignment_form(members: Iterable[ClassicMember]) -> _AssignmentForm | None:
     """Return the format of all assignments.
 
-    Return None if no member has an assignment, or if the versions of the assignments differ. A leader writes all
-    assignments with the same version.
+    Return None if no member has an assignment, or if the versions of the assignments differ. A leader writes the same
+    version into all assignments.
     """
     known = [(member.subscription, member.assignment) for member in members if member.assignment]
     pairs = [(joined, assigned) for joined, assigned in known if assigned.version is not None]
@@ -256,9 +256,9 @@ def _is_librdkafka(written: _RecordForm) -> bool:
 
 
 def _is_version_0(written: _RecordForm, *claims: str) -> bool:
-    """Return True if assignments and subscription have version 0 and empty user data.
+    """Return True if the assignments and the subscription have version 0 and empty user data.
 
-    With the strategy `sticky`, the user data of the subscription can also have one of the kinds in `claims`.
+    With the strategy `sticky`, the user data of the subscription can also be of one of the kinds in `claims`.
     """
     kinds = {EMPTY, *claims} if written.protocol == "sticky" else {EMPTY}
     is_version_0 = (written.assignment_version, written.version) == (0, 0)

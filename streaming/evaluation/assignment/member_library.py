@@ -1,10 +1,10 @@
 """Recognise the client library of each member of a group. No record names the library of a member.
 
-1. If the monitor recognised the library that computed the assignment (`leader.py`), the leader uses that library.
-2. Any other member with the default client id of a library uses that library. For example, the default client id of
-   Java's consumer is `consumer-<group id>-<number>`. Users can configure any client id, so rule 2 is weaker evidence
-   than rule 1.
-3. If rules 1 and 2 do not apply, the library is unknown.
+1. The leader uses the library that computed the assignment, if `leader.py` recognised this library.
+2. If rule 1 does not apply, and the member has the default client id of a library, the member uses this library. For
+   example, the default client id of Java's consumer is `consumer-<group id>-<number>`. Users can configure any client
+   id, so rule 2 is weaker evidence than rule 1.
+3. If neither rule 1 nor rule 2 applies, the library is unknown.
 """
 
 from __future__ import annotations

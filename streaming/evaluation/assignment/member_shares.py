@@ -7,10 +7,10 @@
    actual and the expected owner of each misplaced partition. If an actual or an expected owner has left the group, the
    expected partitions are unknown. For example, a static member that rejoins gets a new member id, but the verdict
    still contains the old id.
-3. Each member has a count and an expected count of partitions for each of its topics. The count is 0 if the member has
-   no partition of the topic. If no record shows the count, the count is None. A partition of a topic with an unknown
-   name can belong to any topic. So a member with a partition of an unknown topic has the count None instead of 0. The
-   expected count is 0 or None for the same reasons.
+3. For each of its topics, a member has a partition count and an expected partition count. The partition count is 0 if
+   the member has no partition of the topic. If no record shows the partition count, the count is None. A topic whose
+   name is unknown can be any topic. So if the member has a partition of such a topic, its count for other topics is
+   None instead of 0. The same rules apply to the expected partition count.
 4. The lag of a member is the sum of the lags of its partitions. A member without partitions has the lag 0. If the lag
    of at least one partition is unknown, the lag of the member is None.
 """
@@ -39,7 +39,7 @@ class TopicShare:
 def topic_shares(
     members: Sequence[GroupMember], own: StrategyDrift | None, unnamed: frozenset[str] = frozenset()
 ) -> Iterator[TopicShare]:
-    """Return one share for each pair of a member and one of its topics.
+    """Return one share for each member and each topic of the member.
 
     The topics of a member are its subscribed topics, and the topics of its actual and expected partitions. `own` is the
     verdict for the group's own strategy. `unnamed` contains the ids of topics whose names are unknown. Topics without a
@@ -68,7 +68,7 @@ def _count_of_topic(partitions: Counter[str] | None, topic: str, unnamed: frozen
 
 
 def expected_partitions(members: Sequence[GroupMember], own: StrategyDrift | None) -> Mapping[str, int] | None:
-    """Return the expected partition count of each member by member id, or None if a count is unknown (rule 2)."""
+    """Return each member's expected partition count, by member id. Return None if a count is unknown (rule 2)."""
     expected = _expected_by_topic(members, own)
     return None if expected is None else {member_id: sum(topics.values()) for member_id, topics in expected.items()}
 
@@ -76,7 +76,8 @@ def expected_partitions(members: Sequence[GroupMember], own: StrategyDrift | Non
 def _expected_by_topic(members: Iterable[GroupMember], own: StrategyDrift | None) -> Mapping[str, Counter[str]] | None:
     """Return the expected partition counts by member and topic (rule 2).
 
-    A misplaced partition is counted for its expected owner. Every other partition is counted for its actual owner.
+    A misplaced partition increases the count of its expected owner. Each other partition increases the count of its
+    actual owner.
     """
     if own is None or own.verdict not in {MATCH, DRIFT}:
         return None

@@ -24,7 +24,10 @@ _EVEN_IN_EACH_TOPIC = frozenset({"range", "server-range"})
 
 
 def repair_assignment(inputs: AssignmentInputs, balance: str | None) -> GroupAssignment:
-    """Return the nearest valid assignment that follows the balance rule of the strategy `balance`."""
+    """Return the valid assignment that is most similar to the actual assignment.
+
+    The valid assignment follows the balance rule of the strategy `balance`.
+    """
     if balance not in _EVEN_IN_EACH_TOPIC:
         return _STICKY.assign(_claiming_owned(inputs, inputs.spec.partitions, inputs.spec.members))
     held: dict[str, list[TopicPartition]] = {member.member_id: [] for member in inputs.spec.members}

@@ -1,4 +1,4 @@
-"""Texts that describe violations of rules. The monitor's pages show the texts for a group that breaks a rule."""
+"""Texts that describe violations of rules. If a group breaks a rule, the monitor's pages show the texts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from streaming.evaluation.assignment.drift import REPLAY_DIFFERS
 
 RULE_WORDS: Mapping[str, tuple[str, str]] = {
     Rule.ASSIGNED_TWICE.value: ("two owners", "a partition has two owners, which both process its records"),
-    Rule.NOT_SUBSCRIBED.value: ("not subscribed", "a member owns a partition of a topic that it does not subscribe to"),
+    Rule.NOT_SUBSCRIBED.value: ("not subscribed", "a member owns a partition, but does not subscribe to the topic"),
     Rule.UNASSIGNED.value: ("left out", "a partition of a subscribed topic has no owner"),
     Rule.UNKNOWN_PARTITION.value: ("no such partition", "a member owns a partition that does not exist"),
     Rule.UNKNOWN_MEMBER.value: ("no such member", "a partition is assigned to a client that is not a member"),

@@ -36,7 +36,7 @@ def unknown_topics(snapshot: GroupSnapshot, owners: Iterable[TopicPartition] | N
 
 
 def pending_topics(snapshot: GroupSnapshot, owners: Iterable[TopicPartition] | None = None) -> tuple[str, ...]:
-    """Return the sorted subscribed topics that need a sample after the present record (rule 2)."""
+    """Return the sorted subscribed topics that need a sample after the snapshot's record (rule 2)."""
     return tuple(_pending_with_partitions(snapshot, owners))
 
 
@@ -56,10 +56,10 @@ def changed_topics(snapshot: GroupSnapshot, owners: Iterable[TopicPartition]) ->
 
 
 def is_later(snapshot: GroupSnapshot, sampled: TopicMetadata) -> bool:
-    """Return True if the sample is not older than the record.
+    """Return True if the sample is as new as the record, or newer.
 
-    For a polled group, the time of the assignment is unknown. Every sample of a polled group is later than the
-    assignment, because the assignment is older than the poll.
+    For a polled group, the time of the assignment is unknown. The assignment is older than the poll, so each sample
+    counts as later.
     """
     if snapshot.position is None:
         return False
@@ -67,7 +67,7 @@ def is_later(snapshot: GroupSnapshot, sampled: TopicMetadata) -> bool:
 
 
 def is_certain(snapshot: GroupSnapshot, sampled: TopicMetadata) -> bool:
-    """Return True if the topic had the given partition count when the record was written (rule 3)."""
+    """Return True if the topic certainly had the sampled partition count when the record was written (rule 3)."""
     if snapshot.position is None or snapshot.is_polled:
         return False
     return sampled.known_since_ms < snapshot.position.timestamp_ms <= sampled.sampled_at_ms

@@ -1,15 +1,16 @@
 """Estimate the capacity of each member: how many records per second the member can consume.
 
 1. The capacity of a member is its consume rate at the latest sample at which the member was *busy*. A member is busy if
-   one of its partitions is behind or late (`lateness.py`). Each partition of a busy member has lag or receives no
-   records. If a member is not busy, its consume rate shows how much producers write.
-2. The capacity is known only after the member was busy at MIN_SAMPLES samples. A partition becomes late only after
-   MIN_SAMPLES samples, too (`lateness.py`). So when the group gets a cause of lag, the capacity is usually known.
-3. The capacity is unknown while the rate of the busy member falls. All rates are averages over five minutes. So after a
-   member becomes slower, its rate still includes faster minutes. Once per COMPARE_MS, the monitor compares the rate
-   with the rate of the previous comparison. The rate falls if it is less than (1 - MIN_GAIN) times the previous rate.
+   two requirements are met. First: one of its partitions is behind or late (`lateness.py`). Second: each of its
+   partitions has lag or receives no records. If a member is not busy, its consume rate only shows how much producers
+   write.
+2. The capacity is known only after the member was busy at MIN_SAMPLES samples. A partition needs the same number of
+   samples to become late (`lateness.py`). So the capacity is usually known when the group gets a cause of lag.
+3. While the consume rate of a busy member falls, its capacity is unknown. All rates are averages over five minutes. So
+   when a member has become slower, its rate still includes minutes in which it was faster. The monitor compares rates
+   once per COMPARE_MS. A rate *falls* if it is less than (1 - MIN_GAIN) times the rate at the previous comparison.
 4. The capacity of a member that consumes nothing is unknown, because the member has probably stopped.
-5. The driver forgets the capacity of a member when its partitions change, or when the member leaves the group. When the
+5. The driver forgets the capacity of a member when the member gets different partitions or leaves the group. When the
    group has read all waiting records, the driver forgets all capacities of the group.
 """
 
@@ -26,7 +27,7 @@ from streaming.group.members import GroupMember, TopicPartitions
 
 MIN_SAMPLES = 3
 COMPARE_MS = LATE_MS
-"""The time after which a partition is late. So rule 3 usually applies before the group gets a cause."""
+"""Equal to the time after which a partition is late. So rule 3 usually applies before the group gets a cause."""
 
 
 class Capacity(NamedTuple):
@@ -44,7 +45,7 @@ class Capacity(NamedTuple):
     is_falling: bool = False
 
     def after(self, records_per_second: float, sampled_at_ms: int) -> Capacity:
-        """Return the new capacity after a sample at which the member was busy."""
+        """Return the capacity, updated with a sample at which the member was busy."""
         following = self._replace(samples=self.samples + 1, records_per_second=records_per_second)
         if self.samples and 0 <= sampled_at_ms - self.compared_at_ms < COMPARE_MS:
             return following
@@ -61,7 +62,7 @@ def next_capacities(
     behind: Container[TopicPartition],
     sampled_at_ms: int,
 ) -> Mapping[str, Capacity]:
-    """Return the new capacities after a sample, by member id."""
+    """Return the capacities, updated with a sample, by member id."""
     by_key = {one.key: one for one in partitions}
     following = {}
     for member in members:
@@ -88,7 +89,7 @@ def known_capacities(capacities: Mapping[str, Capacity]) -> Mapping[str, float]:
 
 
 def _rate_if_busy(owned: Sequence[PartitionWork], behind: Container[TopicPartition]) -> float | None:
-    """Return the consume rate of a member, or None if the member is not busy (rule 1) or the rate is unknown."""
+    """Return the consume rate of a busy member (rule 1). None if the member is not busy, or if the rate is unknown."""
     if not any(one.is_late or one.key in behind for one in owned):
         return None
     if any(one.produced_records_per_second != 0 and not one.lag for one in owned):

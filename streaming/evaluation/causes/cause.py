@@ -47,7 +47,7 @@ class Cause:
 
     `reason` is set for the kinds `stopped` and `unknown`. `member` is the name of the member that the cause concerns.
     `member` is empty for a cause that concerns a host or the whole group. The produce rate and the consume rate
-    describe the hot partition, the member or the group. For the cause `slow_host`, both rates are means over the late
+    describe the hot partition, the member or the group. For the cause `slow_host`, both rates are averages of the late
     members on the host. `others_consumed_records_per_second` is the mean consume rate of the members that receive
     records and are not late. `fair_records_per_second` is the produce rate that the busiest member would have in the
     fairest assignment. `rebalances` is the number of rebalances in the last `window_seconds`. `lost_seconds` is the
@@ -90,8 +90,8 @@ class Cause:
 
 def _rebalancing(cause: Cause) -> str:
     lost = f"{in_words(1000 * (cause.lost_seconds or 0))} of the last {in_words(1000 * (cause.window_seconds or 0))}"
-    times = f" because of {counted(cause.rebalances, 'rebalance')}" if cause.rebalances else ""
-    return f"Rebalances: the group did not commit for {lost}{times}."
+    why = f"because of {counted(cause.rebalances, 'rebalance')}, " if cause.rebalances else ""
+    return f"Rebalances: {why}the group did not commit for {lost}."
 
 
 def _stopped(cause: Cause) -> str:
@@ -113,8 +113,8 @@ def _hot_partition(cause: Cause) -> str:
 def _assignment(cause: Cause) -> str:
     return (
         f"Assignment: the partitions of member {cause.member} receive {_rate(cause.produced_records_per_second)}, but"
-        f" the member can consume only {_rate(cause.capacity_records_per_second)}. In a fairer assignment, the busiest"
-        f" member would receive {_rate(cause.fair_records_per_second)}."
+        f" the member can consume only {_rate(cause.capacity_records_per_second)}. In the fairest assignment, the"
+        f" busiest member would receive {_rate(cause.fair_records_per_second)}."
     )
 
 

@@ -6,9 +6,10 @@ minutes (`evaluation.lag.rates`). Rules 2 to 9 ignore late partitions that are b
 1. `unknown` (`open_transaction`): an open transaction blocks every late partition.
 2. `rebalancing`: the *lost time* explains the lag. Lost time is the time without commits around rebalances. The
    *window* is the time since records began to wait, but at most WINDOW_MS (`late_group.py`, rule 2). The rule applies
-   in three cases. Case a: the lost time is at least half of the window. Case b: the lost time is at least
-   EXPLAINING_SHARE of the window, and the group kept up outside the lost time. Case c: the window contains at least
-   MIN_REBALANCES rebalances, and the group had no commit in the last STOPPED_MS.
+   in three cases. Case a: the lost time is at least half of the window. Case b: two statements are true. The lost time
+   is at least EXPLAINING_SHARE of the window. In the rest of the window, the group consumed the late partitions at
+   least as fast as producers wrote to them. Case c: the window contains at least MIN_REBALANCES rebalances, and the
+   group had no commit in the last STOPPED_MS.
 3. `stopped`: the rule applies in three cases. Case a: the group has no members, and had no commit in the last
    STOPPED_MS. Case b: no late partition has an owner. Case c: all late partitions have the status STOP or STALL, and no
    other partition had a commit in the last STOPPED_MS.
@@ -24,11 +25,11 @@ minutes (`evaluation.lag.rates`). Rules 2 to 9 ignore late partitions that are b
    capacity. In the fairest assignment, the produce rate of the busiest member would be below the capacity of every
    member. Unknown capacities are ignored.
 8. `slow_member`, `slow_host`: only one member has late partitions (`slow_member`), or only members on one host have
-   late partitions (`slow_host`). Other members receive records, are not late, and do not run on the slow host. The rule
-   compares mean rates of the late members and of the other members. The late members receive at most SIMILAR_INPUT
-   times as many records as the other members. The consume rate of the late members is below their produce rate. The
-   consume rate of the late members is also below SLOW_SHARE times the consume rate of the other members. The rule does
-   not apply if a late partition has no owner.
+   late partitions (`slow_host`). There are other members that receive records, are not late, and do not run on the slow
+   host. The rule compares the average rates of the late members with the average rates of the other members. The late
+   members receive at most SIMILAR_INPUT times as many records as the other members. The consume rate of the late
+   members is below their produce rate. The consume rate of the late members is also below SLOW_SHARE times the consume
+   rate of the other members. The rule does not apply if a late partition has no owner.
 9. `under_provisioned`: each member that receives records has a late partition, and consumes fewer records than its
    partitions receive. Blocked partitions do not count.
 10. `unknown` (`no_rule`): no other rule applies.
@@ -279,7 +280,7 @@ def _rates_of(one: Work) -> tuple[float | None, float | None]:
 
 
 def _mean_rates(works: Sequence[Work]) -> tuple[float, float]:
-    """Return the mean produce rate and the mean consume rate. Rule 4 ensures that all rates are known."""
+    """Return the mean produce rate and the mean consume rate. All rates are known, because rule 4 came first."""
     produced = _mean([one.produced_records_per_second or 0.0 for one in works])
     return produced, _mean([one.consumed_records_per_second or 0.0 for one in works])
 

@@ -24,12 +24,12 @@ from streaming.group.members import GroupMember
 
 @dataclass(frozen=True)
 class SampledGroup:
-    """The values of a group with waiting records at one sample. None means unknown.
+    """One sample of a group whose records wait. None means unknown.
 
     `behind` contains the partitions to which rule 2 of `lateness.py` applies. `stopped` contains the partitions to
-    which rule 4 of `lateness.py` applies. `members` is None if the records of a member are missing. `empty` are the
-    topic partitions without records. `lost_ms` is the time without commits around rebalances, including the rebalance
-    in progress. `lost_ms` and `rebalances` are totals since the monitor first detected the group.
+    which rule 4 of `lateness.py` applies. `members` is None if the records of a member are missing. `empty` contains
+    the partitions without records. `lost_ms` is the time without commits around rebalances, including the rebalance in
+    progress. `lost_ms` and `rebalances` are totals since the monitor first detected the group.
     """
 
     sampled_at_ms: int
@@ -115,5 +115,8 @@ def _explain(group: LateGroup, sampled: SampledGroup) -> ExplainedLag | None:
 
 
 def _window(totals: Sequence[Totals], now_ms: int) -> tuple[Totals, ...]:
-    """Return the totals in the window (rule 2). If the clock was set back, the totals with a later time are removed."""
+    """Return the totals of the samples in the window (rule 2).
+
+    If the clock was set back, totals later than `now_ms` are removed.
+    """
     return tuple(one for one in totals if 0 <= now_ms - one.sampled_at_ms <= WINDOW_MS)

@@ -4,10 +4,10 @@
    known, the bound is compared with WAITING_SECONDS. If the lag in seconds is unknown, the records do not wait.
 2. A partition is *behind* if its records wait, and the lag was already at least WAITING_SECONDS at the last commit. So
    a group that reads everything and commits once per five minutes is never behind.
-3. A partition is *late* if it was behind at MIN_SAMPLES samples in a row that cover at least LATE_MS. After a sample at
-   which the partition is not behind, the count starts again.
-4. A partition with the status STOP is late as soon as its records wait. A partition with the status STOP does not have
-   to be behind, because its last commit is old (`status.py`).
+3. A partition is *late* if it has been behind at MIN_SAMPLES or more samples in a row, and for at least LATE_MS. After
+   a sample at which the partition is not behind, the count starts again.
+4. A partition with the status STOP is late as soon as its records wait. Rule 2 is not necessary, because STOP already
+   means that the last commit is old (`status.py`).
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ class PartitionWork(NamedTuple):
     """The work of one partition with a committed offset, at one sample. None means unknown.
 
     `member_id` is the owner, or empty if the partition has no owner or an unknown owner. `is_late` is defined in
-    `lateness.py`. `is_blocked` is True if the next record belongs to an open transaction.
+    `lateness.py`. `is_blocked` is True if the oldest unread record belongs to an open transaction.
     """
 
     topic: str
@@ -89,7 +89,7 @@ def group_work(
 ) -> GroupWork | None:
     """Return the work of each member and host, or None if the assignment of a member is unknown (rule 4).
 
-    `empty` are the topic partitions without records. `capacities` contains the known capacities by member id.
+    `empty` contains the partitions without records. `capacities` contains the known capacities by member id.
     """
     by_key = {one.key: one for one in partitions}
     if any(member.assigned is None for member in members):

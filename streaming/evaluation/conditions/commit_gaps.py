@@ -8,13 +8,13 @@ The rule numbers continue after those of `reconciliation.py`.
     - Records have waited for longer than the limit. The oldest waiting record was written at most `window_seconds`
       after the rebalance. If the record was written later, the rebalance is not the cause.
     If it is unknown whether records wait, the condition is unknown.
-19. The time before the group had members is not part of a gap. Without this rule, a nightly job would have a gap of one
-    day at each start.
+19. If the group had no members, the gap starts when the first member joins. Without this rule, a nightly job would have
+    a gap of one day at each start.
 20. The condition stays active for at least `window_seconds`, so users can see a gap that has already ended.
 
-The tables `rebalances` and `commit_gaps`, and the histogram of commit gaps, contain each gap (`combine/gaps.py`). Some
+Each gap is in the tables `rebalances` and `commit_gaps`, and in the histogram of commit gaps (`combine/gaps.py`). Some
 commit gaps are harmless. For example, the group of a quiet topic does not commit for an hour, because it receives no
-records. `__consumer_offsets` does not show whether records waited. So the monitor needs samples to find the harmful
+records. `__consumer_offsets` does not show whether records waited, so the monitor needs samples to find the harmful
 gaps.
 """
 
@@ -37,9 +37,9 @@ def long_commit_gap(  # noqa: PLR0913, PLR0917 - the inputs of the rules
     limits: Limits,
     max_gap_seconds: float,
 ) -> Mapping[str, str | None]:
-    """Return the name and the text of the condition, or an empty mapping if the condition is not active.
+    """Return the name and the text of the condition (rules 18 and 19), or an empty mapping if it is not active.
 
-    The text is None if it is unknown whether the condition is active (rules 18 and 19).
+    The text is None if it is unknown whether the condition is active.
 
     >>> recent = [RebalanceSummary(100_000, 2, "rebalance", (), "range", 3)]
     >>> commits = GroupCommits(last_ms=90_000, partitions=1, wait=True, wait_seconds=400.0)
@@ -67,7 +67,7 @@ def _time_of_day(at_ms: int) -> str:
 
 
 def _members_since_ms(recent: Sequence[RebalanceSummary]) -> int:
-    """Return the time when the empty group last got a member, or 0 if unknown."""
+    """Return the last time at which the group changed from no members to at least one member, or 0 if unknown."""
     since_ms, had_members = 0, True
     for rebalance in recent:
         if rebalance.members and not had_members:

@@ -6,13 +6,12 @@ Rules:
    has read the group's partition of `__consumer_offsets`. In the polling mode, "now" is the time of the request to the
    group's coordinator. If "now" is unknown, or if an open transaction blocks the partition, all conditions of the group
    are unknown.
-2. A condition starts at "now" of the first evaluation at which the condition is active. A condition ends at "now" of
-   the first evaluation at which the condition is not active any more. An unknown condition neither begins nor ends, and
-   is not shown. When a group no longer exists, its conditions end.
-3. Conditions that were reported before a restart of the monitor continue (`restore`). The start times of conditions
-   stay the same after a restart.
-4. The text of a condition comes from the last sample at which the condition was active. The event for the end of a
-   condition has the text of the condition.
+2. A condition starts at the first evaluation that finds it active, and ends at the first evaluation that finds it
+   inactive. The start time and the end time are the "now" of these evaluations. An unknown condition neither begins nor
+   ends, and is not shown. When a group no longer exists, its conditions end.
+3. If the monitor restarts, the reported conditions continue (`restore`). Their start times stay the same.
+4. The text of a condition comes from the last sample at which the condition was active. The event that reports the end
+   of the condition contains this text.
 """
 
 from __future__ import annotations
@@ -117,9 +116,10 @@ class ConditionEvaluation:
 
 @dataclass(frozen=True, slots=True)
 class _RebalanceConditions:
-    """The conditions that follow from a group's last rebalances.
+    """The conditions that are computed from a group's last rebalances.
 
-    The conditions are valid from `from_ms` until `until_ms` (exclusive), or until the next rebalance.
+    The conditions are valid from `from_ms` until `until_ms` (exclusive). After a new rebalance, they are computed
+    again.
     """
 
     recent: tuple[RebalanceSummary, ...]

@@ -46,7 +46,7 @@ def _storm(recent: Sequence[RebalanceSummary], now_ms: int, limits: Limits) -> s
 def _rolling(recent: Sequence[RebalanceSummary], now_ms: int, limits: Limits) -> str:
     window = window_of(recent, now_ms, limits)
     replaced = sum(len(rebalance.gone) + len(rebalance.rejoined) for rebalance in window)
-    return f"{counted(replaced, 'member')} replaced one by one {_within(limits)}"
+    return f"{counted(replaced, 'member')} were replaced one by one {_within(limits)}"
 
 
 def _flapping(recent: Sequence[RebalanceSummary], now_ms: int, limits: Limits) -> str:
@@ -57,7 +57,7 @@ def _flapping(recent: Sequence[RebalanceSummary], now_ms: int, limits: Limits) -
 
 def _endless(recent: Sequence[RebalanceSummary], now_ms: int, limits: Limits) -> str:
     rounds = condition_detectors.idle_cooperative_rounds(window_of(recent, now_ms, limits))
-    return f"{rounds} cooperative rounds in a row without a change of members or subscriptions"
+    return f"{rounds} cooperative rounds in a row, but no member and no subscription changed"
 
 
 def _mixed(recent: Sequence[RebalanceSummary], now_ms: int, limits: Limits) -> str:

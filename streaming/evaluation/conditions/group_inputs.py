@@ -25,7 +25,7 @@ class GroupInputs:
     owned_partitions: int
 
     def misses_commits(self, commits: GroupCommits | None) -> bool:
-        """Return True if the group has commits, but not for all partitions of its static members."""
+        """Return True if the group has committed fewer partitions than its static members own."""
         return commits is not None and commits.partitions < self.owned_partitions
 
 

@@ -4,14 +4,14 @@ If a member subscribes to a misspelled topic, the member reads nothing, and Kafk
 continue after those of `commit_gaps.py`.
 
 21. `subscribed_topic_missing`: members subscribe by name to a topic that has been missing for longer than
-    `stuck_after_seconds`. The topic is missing since the first sample without the topic. A restart of the monitor does
-    not change the start time of a missing topic. Topics that match a member's regular expression (KIP-848) do not
-    count. A classic client resolves its regular expression itself, so its subscription contains only names. A classic
-    client removes the names of deleted topics when it refreshes its metadata.
-22. A topic is missing (`ClusterSample.missing_topics`) if the brokers do not know the topic. The response of the
-    brokers must also show that the monitor has the right DESCRIBE on the topic name. Brokers before Kafka 1.0 return
-    UNKNOWN_TOPIC_OR_PARTITION even without the right DESCRIBE. Brokers before Kafka 2.3 do not report rights, so no
-    topic of such brokers counts as missing.
+    `stuck_after_seconds`. The start time is the time of the first sample that does not contain the topic. A restart of
+    the monitor does not change the start time of a missing topic. Topics that match a member's regular expression
+    (KIP-848) do not count. A classic client resolves its regular expression itself, so its subscription contains only
+    names. When the client refreshes its metadata, it removes the names of deleted topics from this subscription.
+22. A topic is missing (`ClusterSample.missing_topics`) if two requirements are met. First: the brokers do not know the
+    topic. Second: the response of the brokers shows that the monitor has the right DESCRIBE on the topic name. Brokers
+    before Kafka 1.0 return UNKNOWN_TOPIC_OR_PARTITION even without the right DESCRIBE. Brokers before Kafka 2.3 do not
+    report rights, so no topic of such brokers counts as missing.
 23. The condition is unknown in two cases. First case: the topic was missing before, and the last sample does not show
     whether the topic exists. Second case: the last record of a classic group cannot be decoded, so the subscriptions
     are unknown.
@@ -33,9 +33,9 @@ SUBSCRIBED_TOPIC_MISSING = "subscribed_topic_missing"
 
 @dataclass(frozen=True, slots=True)
 class MissingTopics:
-    """The missing topics of one group, each with the start time and the number of members that subscribe to it.
+    """The missing topics of one group, each with its start time and the number of its subscribers.
 
-    `is_known` is False if more topics may be missing (rule 23).
+    `is_known` is False if it is unknown whether other topics are also missing (rule 23).
     """
 
     since_ms: Mapping[str, int]
@@ -63,7 +63,7 @@ class MissingTopics:
         if len(lasting) == 1:
             verb = "subscribes" if members == "1 member" else "subscribe"
             return {SUBSCRIBED_TOPIC_MISSING: f"topic {lasting[0]} has not existed for {lasts}; {members} {verb} to it"}
-        text = f"{len(lasting)} subscribed topics have not existed for up to {lasts}: {named(lasting)}"
+        text = f"{len(lasting)} subscribed topics do not exist, one of them for {lasts}: {named(lasting)}"
         return {SUBSCRIBED_TOPIC_MISSING: text}
 
 

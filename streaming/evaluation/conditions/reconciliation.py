@@ -4,22 +4,22 @@ The coordinator gives each member a target assignment. The member first revokes 
 target. Then the member takes the partitions of its target that no other member owns. The current assignment of the
 member shows the progress of the member. The rule numbers continue after those of `silence.py`:
 
-15. A member *lags* its target until the member is Stable at the epoch of the target. When a sample first shows the lag,
-    the start time is the time of the group's last record. The member may have lagged earlier, so the reported duration
-    is a lower bound. When the member makes progress, the start time is set again. Progress is a new epoch, revoked
-    partitions or new partitions.
+15. A member *lags* its target until the member is Stable at the epoch of the target. The first sample that shows the
+    lag sets its start time: the time of the group's last record. The lag may be older than its start time, so the
+    reported duration is a lower bound. When the member makes progress, the start time is set to the time of the group's
+    last record again. Progress is a new epoch, revoked partitions or new partitions.
 16. `stuck_reconciliation`: a member lags for longer than its rebalance timeout. A member must revoke its partitions
     within its rebalance timeout. In the polling mode the rebalance timeout is unknown, so the limit is
     `stuck_after_seconds`. The coordinator fences a member that does not revoke its partitions in time. So there are two
-    possible reasons for a stuck member. The coordinator has not fenced the member, or the member waits for a partition
-    of a different member.
-17. Some members are not evaluated: members without a current assignment, and members whose state is unknown. A static
-    member that left for a restart (epoch -2) is also not evaluated before its session timeout. While the static member
-    is away, the coordinator reserves its partitions. A member that waits for a reserved partition is also not
-    evaluated. The records of a streams group do not show the tasks of members. So while a static member of a streams
-    group is away, the members that wait for tasks are not evaluated. Share groups are not evaluated, because their
-    members do not have to reconcile. Streams groups are not evaluated in the polling mode, because coordinators do not
-    report the tasks of members.
+    possible reasons for a stuck member. First: the coordinator should have fenced the member, but has not. Second: the
+    member waits for a partition that a different member has not revoked.
+17. Some members are not evaluated: members without a current assignment, and members whose state is unknown. After a
+    static member left for a restart (epoch -2), it is not evaluated until its session timeout expires. During this
+    time, the coordinator reserves the partitions of the static member. Members that wait for a reserved partition are
+    not evaluated. The records of a streams group do not show the tasks of members. So while a static member of a
+    streams group is away, the members that wait for tasks are not evaluated. Share groups are not evaluated, because
+    their members do not have to reconcile. Streams groups are not evaluated in the polling mode, because coordinators
+    do not report the tasks of members.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class LaggingMember:
 
 
 def lagging_members(snapshot: GroupSnapshot, known: Mapping[str, LaggingMember]) -> Mapping[str, LaggingMember]:
-    """Return a mapping from member ids to members that lag their targets (rule 15). `known` is the previous result.
+    """Return the members that lag their targets, by member id (rule 15). `known` is the previous result.
 
     >>> lagging_members(GroupSnapshot("g"), {})
     {}
@@ -85,7 +85,7 @@ def lagging_members(snapshot: GroupSnapshot, known: Mapping[str, LaggingMember])
 def stuck_members(
     group: ModernGroup, lagging: Mapping[str, LaggingMember], now_ms: int, limits: Limits
 ) -> Mapping[str, LaggingMember]:
-    """Return a mapping from member ids to members that lag for longer than allowed (rule 16)."""
+    """Return the members that lag for longer than allowed, by member id (rule 16)."""
     return {
         member_id: lag
         for member_id, lag in lagging.items()
@@ -102,7 +102,7 @@ def allowed_ms(member: ModernMember, limits: Limits) -> float:
 def _may_wait_for(
     reserved: AbstractSet[tuple[str, int]], member_id: str, current: MemberAssignment, snapshot: GroupSnapshot
 ) -> bool:
-    """Return True if the member waits for one of the reserved partitions, or may wait for a reserved task."""
+    """Return True if the member waits, or may wait, for a reserved partition or a reserved task."""
     if current.state == UNRELEASED_STREAMS_MEMBER:
         return True
     targets = snapshot.modern.targets if snapshot.modern else {}

@@ -8,22 +8,22 @@ polling mode, "now" is the time of the request to the group's coordinator.
 10. The records of a partition *wait* if three requirements are met. First: the oldest unread record was written more
     than `stuck_after_seconds` ago. Second: more than `allowed_lag` records are unread. Third: the end offset grew
     within the last `stuck_after_seconds`. A record that an open transaction blocks for read_committed consumers
-    (`is_blocked`) does not wait. If the group never committed the partition, only records after the present owner got
-    the partition can wait.
+    (`is_blocked`) does not wait. If the group has never committed the partition, a record waits only if it was written
+    after the present owner got the partition.
 11. A group is *silent* if four requirements are met. First: the group has members. Second: the group has committed
-    offsets before. Third: the records of a partition wait. Fourth: no member has committed for longer than
-    `stuck_after_seconds`. If the monitor cannot check one of the requirements, it is unknown whether the group is
-    silent. If a complete listing does not contain the group, it is also unknown whether the group is silent. If a
-    listing shows the state Empty, the group has no members.
+    offsets at least once. Third: the records of at least one partition wait. Fourth: the group's last commit is older
+    than `stuck_after_seconds`. If the monitor cannot check a requirement, or if a complete listing does not contain the
+    group, it is unknown whether the group is silent. If a listing shows the state Empty, the group has no members.
 12. `stuck_rebalance`: listings have shown the group in a rebalance for longer than `stuck_after_seconds`. The
     coordinator wrote no record of the group during the rebalance. For a silent group, `stuck_rebalance` is also active
-    if the last listing shows a rebalance or no state.
+    if the last listing shows a rebalance, or does not show the state of the group.
 13. `silent_group`: the group is silent, and the last listing shows that the group is not in a rebalance. There are
-    three possible causes. The members process records very slowly, hang, or do not commit.
-14. `silent_static_member`: a static member has owned its partitions for longer than `stuck_after_seconds`, and records
-    wait in them. During this time, the member has not committed these partitions, but a different member of the group
-    has committed offsets. There are two possible causes: the member's group instance id was fenced, or the member
-    hangs. If the whole group is silent, the condition `silent_static_member` is not active.
+    three possible causes: the members process records very slowly, hang, or do not commit.
+14. `silent_static_member`: three requirements are met. First: for longer than `stuck_after_seconds`, a static member
+    has owned partitions and has not committed them. Second: records wait in at least one of these partitions. Third:
+    during this time, a different member of the group has committed offsets. There are two possible causes: the member's
+    group instance id was fenced, or the member hangs. If the whole group is silent, the condition
+    `silent_static_member` is not active.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class GroupCommits:
 
     `last_ms` is the time of the last commit. `partitions` is the number of committed partitions. `wait` is True if
     records wait, and None if unknown. `wait_seconds` is the known age of the oldest unread record, or 0 if no record
-    waits. Records that an open transaction blocks do not count. If `wait` is None, the oldest record may be older than
-    `wait_seconds`.
+    waits. Records that an open transaction blocks do not count. If `wait` is None, the oldest unread record may be
+    older than `wait_seconds`.
     """
 
     last_ms: int
@@ -142,10 +142,10 @@ def silent_static_owners(
 
 
 class Silence:
-    """The commits at one sample, with methods that find the groups in which records wait.
+    """The commits of all groups at one sample. The methods find the partitions in which records wait.
 
-    For speed, the class evaluates whole columns first, and single rows only for a few partitions. `ends` must already
-    contain the sample.
+    For speed, the class evaluates whole columns. It evaluates single rows only for a few partitions. `ends` must
+    already contain the end offsets of the sample.
     """
 
     def __init__(self, lag: LagEvaluation, ends: SampledOffsets, limits: Limits) -> None:
@@ -183,7 +183,7 @@ class Silence:
     def groups_with_a_silent_partition(self) -> frozenset[str]:
         """Return the groups with a silent partition.
 
-        In a silent partition, records wait, and no member has committed for `stuck_after_seconds`.
+        A partition is silent if records wait in it, and its last commit is older than `stuck_after_seconds`.
         """
         is_old = pc.less_equal(self._partitions["commit_timestamp_ms"], self._since_ms)
         silent = self._partitions["group_id"].filter(pc.and_(is_old, pa.array(self._waits)))
@@ -213,7 +213,7 @@ class Silence:
         return {at: row for at, row, grew in zip(asked, rows.tolist(), grows.tolist(), strict=True) if grew}
 
     def waits_since(self, row: int, owned_since_ms: int) -> bool:
-        """Return True if records wait in a partition without a commit (end of rule 10).
+        """Return True if records wait in a partition that the group has never committed (rule 10).
 
         A record counts only if it was written after `owned_since_ms`, and more than `stuck_after_seconds` ago.
         """
@@ -223,7 +223,7 @@ class Silence:
 
 
 class CommitsByPartition:
-    """The commits of groups with static members, by partition.
+    """The commits of each partition, for all groups with static members.
 
     The commits of all groups are requested together, because each request scans all rows.
     """
@@ -271,7 +271,7 @@ def _waits(lag: LagEvaluation, ends: SampledOffsets, limits: Limits) -> tuple[Bo
 
 
 def _wait_seconds(partitions: pa.Table, limits: Limits) -> pa.ChunkedArray:
-    """Return the known age of the next record of each row, or null if no record waits."""
+    """Return, for each row, the known age of the oldest unread record, or null if no record waits."""
     waits = pc.and_(pc.greater(partitions["lag"], limits.allowed_lag), pc.invert(partitions["is_blocked"]))
     return pc.if_else(waits, partitions["lag_seconds"], None)
 
@@ -282,7 +282,7 @@ def _known(values: pa.ChunkedArray) -> BoolArray:
 
 
 def _grows(lag: LagEvaluation, ends: SampledOffsets, at: Int64Array, limits: Limits) -> BoolArray:
-    """Return for each row number in `at` whether the end offset grew within the last `stuck_after_seconds`."""
+    """For each row number in `at`, return whether the end offset grew in the last `stuck_after_seconds`."""
     selected = lag.partitions.select(["topic", "partition", "end_offset"]).take(pa.array(at))
     rows = ends.rows(selected["topic"].combine_chunks(), selected["partition"].to_numpy())
     since_ms = lag.report.sampled_at_ms - int(1000 * limits.stuck_after_seconds)

@@ -3,13 +3,13 @@
 Rules:
 
 1. The group's records and the samples show which partitions have no owner, and since when (`common_rules`). If the last
-   sample shows that a partition does not exist any more, the partition is ignored.
+   sample shows that a partition no longer exists, the partition is ignored.
 2. For a partition with a committed offset, the number of waiting records is the lag. Without a committed offset, all
    records of the partition wait: end offset minus log start offset. If the number for one partition is unknown, the sum
    for the group is unknown.
 3. `unowned_partitions`: a partition has had no owner for longer than `stuck_after_seconds`. Withheld partitions are
-   included, because the next cooperative round normally assigns them within `stuck_after_seconds`. If a listing shows
-   the group in a rebalance, the condition is unknown.
+   included. Normally, the next cooperative round assigns them before `stuck_after_seconds` have passed. If a listing
+   shows the group in a rebalance, the condition is unknown.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class UnownedNow:
         return tuple(one for one in self.waiting if now_ms - one.since_ms > 1000 * limits.stuck_after_seconds)
 
     def records(self, of: Iterable[Unowned] | None = None) -> int | None:
-        """Return the number of records that wait in the partitions `of`, or None if unknown (rule 2).
+        """Return the number of waiting records in the partitions `of`, or None if unknown (rule 2).
 
-        If `of` is None, all partitions that are not withheld are counted.
+        If `of` is None, count the waiting records of all partitions that are not withheld.
         """
         asked = (one for one in self.waiting if not one.is_withheld) if of is None else of
         counts = [self.waiting[one] for one in asked]
@@ -83,7 +83,7 @@ def unowned_condition(
 
 
 def _is_unknown(record: GroupState, listed_state: str | None) -> bool:
-    """Return True if the group is in a rebalance, or if its records do not show owners."""
+    """Return True if the group is in a rebalance, or if the owners of its partitions are unknown."""
     return listed_state in REBALANCING or (record.violations is not None and not record.violations.is_known)
 
 
@@ -92,12 +92,12 @@ def describe_unowned(unowned: UnownedNow, lasting: Sequence[Unowned], now_ms: in
 
     >>> of = [Unowned("orders", 2, since_ms=0), Unowned("orders", 3, since_ms=60_000)]
     >>> describe_unowned(UnownedNow({of[0]: 40, of[1]: 30}), of, 600_000)
-    '2 partitions without an owner for 10 minutes, 70 records wait: orders-2, orders-3'
+    '2 partitions without an owner for 10 minutes: orders-2, orders-3 (70 records wait)'
     """
     lasts_ms = now_ms - min(one.since_ms for one in lasting)
     names = first_named([f"{one.topic}-{one.partition}" for one in lasting])
     partitions, records = counted(len(lasting), "partition"), _records(unowned.records(lasting))
-    return f"{partitions} without an owner for {in_words(lasts_ms)}, {records}: {names}"
+    return f"{partitions} without an owner for {in_words(lasts_ms)}: {names} ({records})"
 
 
 def _records(records: int | None) -> str:

@@ -8,8 +8,8 @@ Rules:
 3. A group has a topic skew only if its members share each topic evenly, and its score is below 100.
 4. The work of a group is *uneven* if a different assignment could share the records much more evenly. The rule compares
    the busiest member of the actual assignment with the busiest member of the fairest assignment. The busiest member's
-   produce rate must be at least UNEVEN_WORK_FACTOR times the rate in the fairest assignment. The difference of the two
-   rates must be at least UNEVEN_WORK_RECORDS_PER_SECOND. A single hot partition is not uneven work, because no
+   produce rate must be at least UNEVEN_WORK_FACTOR times the rate in the fairest assignment. The difference between the
+   two rates must be at least UNEVEN_WORK_RECORDS_PER_SECOND. A single hot partition is not uneven work, because no
    assignment can divide a partition.
 """
 
@@ -70,7 +70,7 @@ def among_members(imbalances: Iterable[Imbalance], measure: str) -> Imbalance | 
 
 
 def uneven_work(imbalances: Iterable[Imbalance]) -> Imbalance | None:
-    """Return the imbalance of the produce rate among members, or None if the work is not uneven (rule 4).
+    """Return the imbalance of the produce rate among members if the work is *uneven* (rule 4), or else None.
 
     >>> even = Imbalance(measure=THROUGHPUT, scope=MEMBER, largest=400, excess=100)
     >>> uneven_work([even]), uneven_work([Imbalance(measure=THROUGHPUT, scope=MEMBER, largest=400, excess=200)]).excess

@@ -1,10 +1,10 @@
 """Measure how evenly the work is shared. Work is the number of partitions, the lag or the throughput.
 
-The work is compared among members, among client hosts, and among the subscribers of each topic.
+The monitor compares the work of members, of client hosts, and of the subscribers of each topic.
 `assignors/fairness/evenness.py` defines the measures. Example: 5 members share 7 partitions, so the mean is 1.4. If the
 members have 3, 1, 1, 1 and 1 partitions, max/mean is 2.14, and there is one excess partition. If the members have 2, 2,
-1, 1 and 1 partitions, max/mean is 1.43. In the second example, there is no excess partition: a member has at least two
-partitions in every assignment. Rules:
+1, 1 and 1 partitions, max/mean is 1.43. In the second example, there is no excess partition, because the busiest member
+has at least two partitions in every assignment. Rules:
 
 1. If the work of at least one partition is unknown, the imbalance is unknown, and all its numbers are None.
    `unknown_reason` is the reason for unknown work, and `unknown_partitions` is the number of partitions with unknown
@@ -15,14 +15,15 @@ partitions in every assignment. Rules:
    - Partitions: the fairest distribution is the distribution of the fairest valid assignment.
    - Lag and throughput: the fairest distribution is only an estimate, because the exact computation takes too long. The
      estimate assigns the partitions with the most work first.
-   - Hosts: each host counts as one member with the subscriptions of all its members.
+   - Hosts: each host counts like a single member with the subscriptions of all members on the host.
    - The subscribers of a topic: the score depends only on the partitions of this topic.
 
 4. If there is no score, `score_reason` contains one of these reasons:
 
    - `metadata_missing`: the partition count of a topic is unknown.
    - `metadata_changed`: the partition count of a topic has changed since the assignment.
-   - `law_broken`: a partition has two owners or does not exist, or an owner is no subscribed member of the group.
+   - `law_broken`: a partition has two owners, a partition does not exist, an owner is not a member, or an owner does
+     not subscribe to the topic.
    - `partitions_shared`: a partition has two owners, as the strategy permits.
    - `partitions_unassigned`: partitions have no owner, for example between two cooperative rounds. Topics in which all
      partitions have owners still have scores.
@@ -65,10 +66,10 @@ class Imbalance(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """The distribution of one kind of work among one kind of participants. Amounts have the unit of `measure`.
 
     `busiest` is the participant with the most work. If several participants have the most work, `busiest` is the first
-    name of these participants. `idle` is the number of participants without a partition. `idle_in_any_assignment` is
-    the number of participants that would be idle even in the fairest assignment. `idle` and `idle_in_any_assignment`
-    are None for the measures lag and throughput. `excess` is the work of the busiest participant above the busiest
-    participant of the fairest assignment. Ratios are None if there is no work (`total` is 0).
+    of their names in sorted order. `idle` is the number of participants without a partition. `idle_in_any_assignment`
+    is the number of participants that would be idle even in the fairest assignment. `idle` and `idle_in_any_assignment`
+    are None for the measures lag and throughput. `excess` is the work of the busiest participant, minus the work of the
+    busiest participant in the fairest assignment. Ratios are None if there is no work (`total` is 0).
     """
 
     measure: str
@@ -92,7 +93,7 @@ class Imbalance(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
     @property
     def avoidable_idle(self) -> int | None:
-        """The number of idle participants minus their number in the fairest assignment, at least 0. None if unknown."""
+        """Avoidable idle participants: `idle` minus `idle_in_any_assignment`, but at least 0. None if unknown."""
         if self.idle is None or self.idle_in_any_assignment is None:
             return None
         return max(0, self.idle - self.idle_in_any_assignment)
@@ -100,7 +101,7 @@ class Imbalance(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """The partitions of each participant in an assignment. All measures of an assignment use the same division."""
+    """The partitions that an assignment gives to each participant. All measures use the same `Division`."""
 
     partitions: tuple[TopicPartition, ...] = ()
     participants: tuple[Participants, ...] = ()
@@ -117,8 +118,8 @@ class Division:
     ) -> tuple[Imbalance, ...]:
         """Measure how evenly members, hosts, and the subscribers of each topic share one kind of work.
 
-        The results have the order members, hosts, topics. The topics are sorted by name. `amounts` contains the work of
-        each partition in `partitions`, in the unit of `measure`. An unknown amount is None. For the measure
+        The results have this order: members, hosts, topics. The topics are sorted by name. `amounts` contains the work
+        of each partition in `partitions`, in the unit of `measure`. An unknown amount is None. For the measure
         `partitions`, `amounts` is None. A group without members has no imbalance.
 
         Raises ValueError if an amount is negative or not finite.
@@ -139,7 +140,7 @@ class Division:
 
 
 def divide_work(shared: SharedWork) -> Division:
-    """Find the partitions of each participant in an assignment."""
+    """Find the partitions that an assignment gives to each participant."""
     return Division(*divide(shared))
 
 
@@ -195,9 +196,9 @@ def _measure(
 def _fairest_loads(
     participants: Participants, partitions: Sequence[TopicPartition], work: Sequence[float], *, counts_partitions: bool
 ) -> tuple[tuple[float, ...] | None, str]:
-    """Return the loads of the fairest distribution in ascending order (rule 3), and an empty string.
+    """Return the loads of the fairest distribution in ascending order (rule 3), and `score_reason`.
 
-    If there is no score, return None and the reason for the missing score.
+    If there is a score, `score_reason` is empty. If there is no score, the loads are None.
     """
     if participants.score_reason:
         return None, participants.score_reason

@@ -1,4 +1,4 @@
-"""Find the partitions of each participant in an assignment. Participants are members, client hosts or subscribers.
+"""Find the partitions that an assignment gives to each participant: a member, a client host or a subscriber.
 
 Rule numbers in this module are those of `imbalance`.
 """
@@ -44,10 +44,10 @@ class SharedWork:
 class Participants:
     """The participants of one kind (`scope`), and their partitions.
 
-    `count` is the number of participants. `names` contains the sorted names of the participants. Participants without
-    partitions may be missing in `names`. `partition_indexes` are the positions of the partitions in the result of
-    `divide`. `owner_indexes` contains, for each partition, the position of its owner in `names`. If all participants
-    with a subscription have the same subscription, `equal_participants` is their number. If the subscriptions differ,
+    `count` is the number of participants. `names` contains the sorted names of the participants. `names` may omit
+    participants without partitions. `partition_indexes` are the positions of the partitions in the result of `divide`.
+    `owner_indexes` contains, for each partition, the position of its owner in `names`. If all participants with a
+    subscription have the same subscription, `equal_participants` is their number. If the subscriptions differ,
     `equal_participants` is None, and `spec` contains the subscriptions.
     """
 
@@ -84,7 +84,7 @@ def divide(shared: SharedWork) -> tuple[tuple[TopicPartition, ...], tuple[Partic
 
 
 def _unknown_participants(shared: SharedWork) -> tuple[Participants, ...]:
-    """Return participants whose imbalances are all unknown (rule 5)."""
+    """Return participants of all kinds with unknown imbalances (rule 5)."""
     topics = sorted({topic for member in shared.spec.members for topic in member.topics})
     scopes = ((MEMBER, None), (HOST, None), *((TOPIC, topic) for topic in topics))
     return tuple(Participants(scope, topic, unknown_reason=shared.unknown_reason) for scope, topic in scopes)
@@ -179,7 +179,7 @@ def _topic_participants(
 
 
 def _why_no_score(shared: SharedWork, topic: str | None, broken: frozenset[Rule]) -> str:
-    """Return the reason for a missing score (rule 4), or an empty string if there is a score.
+    """Return the reason why there is no score (rule 4), or an empty string if there is a score.
 
     `topic` is None for the score of the whole group.
     """

@@ -2,64 +2,63 @@
 
 Evidence (`evidence.py`):
 
-1. Evidence is one fact about one group, for example an active condition or a cause of its lag. Other evidence is lost
-   unread records, a lag above `max_lag_seconds`, or a missing coordinator. The coordinator is missing if a group with
-   members has had no leader for its `__consumer_offsets` partition for LEADERLESS_MS. Evidence is identified by its
-   source, its name and its group. So evidence that ends and starts again while its incident is open counts as the same
-   evidence.
+1. Evidence is one fact about one group: an active condition, the cause of its lag, lost unread records, a lag above
+   `max_lag_seconds`, or a missing coordinator. The coordinator of a group with members is missing if the group's
+   partition of `__consumer_offsets` has had no leader for LEADERLESS_MS. Evidence is identified by its source, its name
+   and its group. So evidence that ends and starts again while its incident is open counts as the same evidence.
 2. Some facts are not evidence. `rolling_restart` is a normal deployment. `subscription_mismatch` is harmless and can
    last for months. A cause of lag with the kind `unknown` is evidence only while the lag is above the limit
    `max_lag_seconds`. A single rebalance is not evidence, because rebalances are normal. A group with `ignore_alerts`
    has no evidence.
 3. If it is unknown whether evidence is active, the evidence neither starts nor ends. Evidence of a group is unknown if
-   an open transaction blocks the group. Evidence is also unknown if the lag of an existing partition is unknown. While
-   the cluster is not ready, the query does not read the commits. So all evidence except a missing coordinator is
-   unknown. A missing coordinator ends only if a sample shows the new leader. The evidence "lag above the limit" ends
-   only when the lag is at most LAG_END_RATIO of the limit. So the evidence does not end and start again while the lag
-   varies around the limit.
-4. Evidence keeps its text, coordinator, hosts and topics from its start. Usually, the coordinator is the leader of the
-   group's partition of `__consumer_offsets`. A former leader is *gone* if it leads no partition of `__consumer_offsets`
-   any more. A gone leader still counts as the coordinator while the partition has no leader. A gone leader also counts
-   as the coordinator for START_WINDOW_MS after the loss of the partition. After a restart, the monitor does not know
-   former leaders.
+   an open transaction blocks the group. Evidence about lag is also unknown if the lag of an existing partition is
+   unknown. While the cluster is not ready, the query does not read the commits. So all evidence except `no_coordinator`
+   is unknown. The evidence `no_coordinator` ends only if a sample shows the new leader. The evidence "lag above the
+   limit" ends only when the lag is at most LAG_END_RATIO of the limit. So the evidence does not end and start again
+   while the lag varies around the limit.
+4. The text, the coordinator, the hosts and the topics of evidence do not change after its start. Usually, the
+   coordinator is the leader of the group's partition of `__consumer_offsets`. A former leader is *gone* if it leads no
+   partition of `__consumer_offsets` any more. A gone leader still counts as the coordinator while the partition has no
+   leader. A gone leader also counts as the coordinator for START_WINDOW_MS after the loss of the partition. After a
+   restart, the monitor does not know former leaders.
 
 Evidence with the same cause (`same_cause.py`). Rules 6 to 8 link only evidence of the same *run*. In a run, each piece
-of evidence starts at most START_WINDOW_MS after the previous piece. So a group with an old problem does not join a new
-problem of its broker.
+of evidence starts at most START_WINDOW_MS after the previous piece. So an old problem of a group is not linked to a new
+problem of the group's coordinator.
 
-5. Same group. If two facts about one group are active at the same time, they belong together. A fact that starts before
-   the end of the group's incident (rule 10) belongs to the incident.
+5. Same group. If two facts about one group are active at the same time, they belong together. If a fact starts before
+   the group's incident has ended (rule 10), the fact belongs to this incident.
 6. Same coordinator. The evidence must be a problem that a coordinator can cause (COORDINATOR_EVIDENCE). At least
-   MIN_COORDINATOR_GROUPS groups of the coordinator must have evidence that a coordinator can cause. The groups with
-   evidence must be at least half of the coordinator's groups with members. If all groups of the cluster have the same
-   coordinator, the coordinator must also be gone. Without this rule, different problems in a test cluster with a single
-   broker would become one incident. Exception: the evidence `no_coordinator` always links groups of the same
-   coordinator.
+   MIN_COORDINATOR_GROUPS groups of the coordinator must have such evidence. These groups must be at least half of the
+   coordinator's groups with members. If all groups of the cluster have the same coordinator, this coordinator must be
+   gone (rule 4). Without this requirement, different problems in a test cluster with a single broker would become one
+   incident. Exception: the evidence `no_coordinator` always links groups of the same coordinator.
 7. Same client host. At least two groups must have evidence that names the host. The groups with evidence must be at
    least half of the groups with members on the host. Exceptions: evidence that names more than MAX_LINK_NAMES hosts
    does not link groups. Loopback addresses never link groups. If all groups of the cluster have members on the host,
    the host does not link groups.
-8. Same topic. Evidence of several groups is linked if it has the same name and names the same topic. Exception:
+8. Same topic. Facts about several groups are linked if they have the same name and one topic in common. Exception:
    evidence that names more than MAX_LINK_NAMES topics does not link groups.
 
 Life of an incident (`tracker.py`):
 
 9. Evidence that belongs to no open incident opens a new incident. Evidence that is linked to evidence of an open
-   incident joins the open incident. Evidence never leaves its incident. So all active evidence is in exactly one open
+   incident joins this incident. Evidence never leaves its incident. So all active evidence is in exactly one open
    incident.
-10. An incident ends when all its evidence has been inactive for QUIET_MS. The end of an incident is the time at which
-    its last active evidence ended.
+10. An incident ends when all its evidence has been inactive for QUIET_MS. Its end time is the time at which the last
+    evidence became inactive.
 11. If evidence links several open incidents, the incidents merge. The incident with the earliest start remains open,
     and gets the evidence of the other incidents. If several incidents have the earliest start, the incident with the
-    smallest id remains open. Each other incident ends, and its `merged_into` contains the id of the open incident.
-12. The id of an incident is a hash of the cluster, its first evidence, and the start of this evidence. The first
-    evidence is the evidence with the earliest start at the time when the incident opens. If several starts are equal,
-    the group id decides, then the source, then the name. So the same facts give the same id. Id and start of an open
-    incident never change, even if earlier evidence joins.
+    smallest id remains open. Each other incident ends, and its `merged_into` contains the id of the incident that
+    remains open.
+12. The id of an incident is a hash of the cluster, its first evidence, and the start of this evidence. When the
+    incident opens, its first evidence is the evidence with the earliest start. If several facts have the earliest
+    start, the smallest group id decides, then the smallest source, then the smallest name. So the same facts give the
+    same id. Id and start of an open incident never change, even if earlier evidence joins.
 13. An incident stores the ids of all its groups, but lists at most MAX_EVIDENCE facts: the earliest facts. An incident
-    with MAX_EVIDENCE facts is *full*. A new fact about a group of a full incident joins the full incident (rule 5). But
-    a fact that the incident does not list links nothing. If a full incident has a link by coordinator or host, all its
-    groups count for rules 6 and 7.
+    with MAX_EVIDENCE facts is *full*. If a group belongs to a full incident, a new fact about the group joins this
+    incident (rule 5). But only listed facts link evidence. If a full incident has a link by coordinator or host, all
+    its groups count for rules 6 and 7.
 14. An incident stores at most MAX_LINKS links. Links by coordinator are stored first.
 15. After a restart, the monitor loads the open incidents from the table. So a restart does not change incidents.
 

@@ -11,10 +11,10 @@ from streaming.evaluation.incidents.incident import START_WINDOW_MS
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorHistory:
-    """The last known leader of each partition of `__consumer_offsets`, and the leaders that partitions have lost.
+    """The last known leader of each partition of `__consumer_offsets`, and former leaders that are gone (rule 4).
 
-    `lost` maps a partition to its former leader and the time of the loss. `leaderless` maps a partition that has no
-    leader now to the time of the first sample without a leader.
+    `lost` maps a partition to its former leader and the time of the loss. `leaderless` maps each partition without a
+    leader to the time of the first sample that showed no leader.
     """
 
     leaders: Mapping[int, int] = field(default_factory=dict)
@@ -22,7 +22,7 @@ class CoordinatorHistory:
     leaderless: Mapping[int, int] = field(default_factory=dict)
 
     def after_sample(self, leaders: Mapping[int, int], sampled_at_ms: int) -> CoordinatorHistory:
-        """Return the history after a sample. Partitions without a leader are not in `leaders`.
+        """Return the history, updated with a sample. Partitions without a leader are not in `leaders`.
 
         In the example, broker 3 leads partitions 0 and 1. Then partition 0 has a new leader, and partition 1 has no
         leader. Later, broker 3 leads partition 1 again.
@@ -52,7 +52,7 @@ class CoordinatorHistory:
         return CoordinatorHistory({**self.leaders, **leaders}, lost, leaderless)
 
     def coordinator(self, partition: int) -> Coordinator:
-        """Return the coordinator of the groups in a partition."""
+        """Return the coordinator of the groups in a partition of `__consumer_offsets`."""
         leaderless_since_ms = self.leaderless.get(partition)
         if partition in self.lost:
             return Coordinator(self.lost[partition][0], is_gone=True, leaderless_since_ms=leaderless_since_ms)

@@ -1,4 +1,4 @@
-"""The values of an incident. The cause and the sentences of an incident are computed from the values."""
+"""The stored values of an incident. Its cause and its sentences are computed from these values."""
 
 from __future__ import annotations
 
@@ -75,15 +75,16 @@ class Incident:
 
     @property
     def active_groups(self) -> tuple[str, ...]:
-        """The sorted ids of the groups with active evidence in the list."""
+        """The sorted ids of the groups that have active evidence in `evidence`."""
         return tuple(sorted({one.group_id for one in self.evidence if one.until_ms is None}))
 
     @property
     def shown_at_groups(self) -> frozenset[str]:
         """The ids of the groups whose reports show this incident.
 
-        The report of a group shows the incident if the incident lists active evidence of the group. While the incident
-        is active, reports of groups without listed evidence also show the incident.
+        If the incident lists evidence of a group, the report of the group shows the incident while this evidence is
+        active. If the incident lists no evidence of a group, the report of the group shows the incident while the
+        incident is active.
         """
         unlisted = frozenset(self.groups) - self.listed_groups if self.quiet_since_ms is None else frozenset()
         return unlisted.union(self.active_groups)
@@ -95,7 +96,7 @@ class Incident:
 
 
 def incident_by_group(incidents: Iterable[Incident]) -> Mapping[str, Incident]:
-    """Return the incident that the report of each group shows, by group id: the oldest incident of the group."""
+    """Map each group id to the incident that the group's report shows: the oldest incident of the group."""
     newest_first = sorted(incidents, key=lambda one: one.age_order, reverse=True)
     return {group_id: one for one in newest_first for group_id in one.shown_at_groups}
 

@@ -39,7 +39,7 @@ COORDINATOR_EVIDENCE: Final = frozenset(
         cause.UNKNOWN,
     }
 )
-"""Names of evidence that a broken coordinator can cause. For example, a hot partition always has a different cause."""
+"""Names of evidence that a broken coordinator can cause. For example, a coordinator cannot cause a hot partition."""
 _LOOPBACK: Final = ("/127.", "/0:0:0:0:0:0:0:1", "/::1")
 
 Key = TypeVar("Key", bound=Hashable)
@@ -49,7 +49,7 @@ Key = TypeVar("Key", bound=Hashable)
 class Population:
     """The groups with members: all groups, the groups of each coordinator, and the groups on each client host.
 
-    `by_host` needs only the hosts that occur in the evidence of more than one group.
+    `by_host` needs only the hosts that occur in the evidence of several groups.
     """
 
     groups: frozenset[str] = frozenset()
@@ -67,9 +67,9 @@ class LinkedEvidence(NamedTuple):
 def find_links(
     evidence: Sequence[Evidence], population: Population, full_incidents: Mapping[EvidenceKey, Incident]
 ) -> Iterator[LinkedEvidence]:
-    """Yield sets of evidence that belongs together. A fact can be in several sets.
+    """Yield sets of linked evidence. A fact can be in several sets.
 
-    `full_incidents` maps each listed fact of a full incident to its incident (rule 13).
+    `full_incidents` contains all facts that full incidents list, and maps each fact to its incident (rule 13).
     """
     for of_group in _by_keys(evidence, lambda one: (one.group_id,)).values():
         yield LinkedEvidence(None, of_group)
@@ -86,10 +86,7 @@ def find_links(
 
 
 def shared_hosts(evidence: Iterable[Evidence]) -> frozenset[str]:
-    """Return the hosts that occur in the evidence of more than one group.
-
-    Only hosts in the evidence of several groups can link groups.
-    """
+    """Return the hosts that occur in the evidence of several groups. Only these hosts can link groups."""
     by_host = _by_keys(evidence, _linking_hosts)
     return frozenset(host for host, naming in by_host.items() if len(_group_ids(naming)) > 1)
 
@@ -154,7 +151,10 @@ def _runs(evidence: Iterable[Evidence]) -> Iterator[Sequence[Evidence]]:
 def _affected_groups(
     run: Iterable[Evidence], link: Link, full_incidents: Mapping[EvidenceKey, Incident]
 ) -> frozenset[str]:
-    """Return the groups of a run, and all groups of full incidents that share a link and a fact with the run."""
+    """Return the groups of a run, and all groups of some full incidents.
+
+    A full incident counts if it has the link and lists a fact of the run.
+    """
     found = {full_incidents[one.key].incident_id: full_incidents[one.key] for one in run if one.key in full_incidents}
     return _group_ids(run).union(*(incident.groups for incident in found.values() if link in incident.links))
 

@@ -1,14 +1,14 @@
 """Describe an incident in plain sentences. Pages, the API and the table show the sentences of an incident.
 
 The sentences say what happened, since when, and who is affected. The sentences also say how bad the problem is, and
-what to do now. The list of a full incident (rule 13) does not contain all facts. So numbers from the list of a full
-incident are lower bounds, and the sentences contain `at least`.
+what to do now. A full incident does not list all its facts (rule 13). So numbers from the list of a full incident are
+lower bounds, and the sentences contain `at least`.
 
 If no evidence is active, the sentences are in the past tense. Exception: the text of evidence never changes.
 
-The sentences contain only values that change when evidence starts or ends. So the table does not need a new row at each
-sample. For example, the sentences do not contain the present lag. Names of groups, hosts and topics come from clients.
-Every caller must escape the names.
+The sentences change only when evidence starts or ends, so the table does not need a new row at each sample. For
+example, the sentences do not contain the present lag. Names of groups, hosts and topics come from clients. Every caller
+must escape the names.
 """
 
 from __future__ import annotations
@@ -77,20 +77,20 @@ ADVICE: Final = MappingProxyType(
         lag_cause.SLOW_HOST: Advice("Check CPU, memory, disk and network of the host.", "KafkaGroupLagging"),
         lag_cause.SLOW_MEMBER: Advice("Restart the slow member.", "KafkaGroupLagging"),
         lag_cause.ASSIGNMENT: Advice(
-            "Compare the strategies in the what-if table on the page of the group.", "KafkaGroupLagging"
+            "Open the page of the group, and compare the strategies in the what-if tables.", "KafkaGroupLagging"
         ),
         lag_cause.UNDER_PROVISIONED: Advice(
             "Make the processing faster, or add members. A group cannot use more members than partitions.",
             "KafkaGroupLagging",
         ),
         lag_cause.REBALANCING: Advice(
-            "Find the reason for the rebalances on the page of the group.", "KafkaRebalanceStorm"
+            "Open the page of the group, and find the reason for the rebalances.", "KafkaRebalanceStorm"
         ),
         lag_cause.STOPPED: Advice(
             "Read the logs of the members. Then start or restart the members.", "KafkaGroupStopped"
         ),
         REBALANCE_STORM: Advice(
-            "Find out from the logs of the members why they leave or rejoin.",
+            "Read the logs of the members to find out why members leave or rejoin.",
             "KafkaRebalanceStorm",
         ),
         FLAPPING_MEMBER: Advice(
@@ -104,23 +104,26 @@ ADVICE: Final = MappingProxyType(
         UNOWNED_PARTITIONS: Advice(
             "Restart the group leader. In a KIP-848 group, restart any member.", "KafkaPartitionsUnowned"
         ),
-        LONG_COMMIT_GAP: Advice("Find the slow member in the logs of the members.", "KafkaCommitGapLong"),
+        LONG_COMMIT_GAP: Advice("Read the logs of the members to find the slow member.", "KafkaCommitGapLong"),
         DUPLICATE_CLAIMS: Advice(
             "Find out why one of the members lost contact with the coordinator.", "KafkaProtocolFault"
         ),
         EAGER_AND_COOPERATIVE_MIXED: Advice("Configure the same strategies for all members.", "KafkaProtocolFault"),
         ENDLESS_COOPERATIVE_REJOIN: Advice("Restart the members one by one.", "KafkaProtocolFault"),
         SUBSCRIBED_TOPIC_MISSING: Advice(
-            "Correct the name of the topic in the configuration, or create the topic.", "KafkaProtocolFault"
+            "Correct the name of the topic in the configuration of the members, or create the topic.",
+            "KafkaProtocolFault",
         ),
-        RECORDS_LOST: Advice("Increase the retention of the topic until the group has caught up.", "KafkaRecordsLost"),
-        UNKNOWN: Advice("Compare the members on the page of the group.", "KafkaGroupLagging"),
+        RECORDS_LOST: Advice(
+            "Increase the retention of the topic. Keep the new value until the group has caught up.", "KafkaRecordsLost"
+        ),
+        UNKNOWN: Advice("Open the page of the group, and compare the members.", "KafkaGroupLagging"),
     }
 )
 
 
 def headline(incident: Incident) -> str:
-    """Return what happened, and the number of other affected groups."""
+    """Return what happened, and how many other groups are affected."""
     return _headline(incident, incident_cause(incident))
 
 
@@ -139,7 +142,7 @@ def _are(incident: Incident, groups: int = 2) -> str:
 
 
 def _at_least(incident: Incident) -> str:
-    """Return `at least` and a space if numbers from the list are lower bounds, or an empty string."""
+    """If numbers from the list are lower bounds, return `at least` and a space. Otherwise, return an empty string."""
     return "at least " if incident.is_full else ""
 
 
@@ -172,10 +175,10 @@ def _what_happened(incident: Incident, cause: IncidentCause) -> str:
         are = _are(incident, len(cause.groups))
         return f"Broker {cause.value} no longer {coordinates} groups, and {groups} of this broker {are} affected"
     if cause.kind == COORDINATOR:
-        return f"Problems of {groups} with the coordinator {cause.value} started within a short time"
+        return f"Problems started within a short time in {groups} with the same coordinator, broker {cause.value}"
     if cause.kind == CLIENT_HOST:
         have = "have" if is_active else "had"
-        return _capitalized(f"{groups} {have} a problem with members on the host {cause.value.removeprefix('/')}")
+        return f"On the host {cause.value.removeprefix('/')}, members of {groups} {have} a problem"
     if cause.kind == UNKNOWN:
         is_or_was = _are(incident, 1)
         return f"The lag of {named(cause.groups)} {is_or_was} above the limit, and the cause is unknown"
@@ -188,7 +191,7 @@ def _since_when(incident: Incident, cause: IncidentCause, time_text: TimeText) -
     text = f"The incident started at {time_text(incident.since_ms)}."
     earliest_ms = incident.evidence[0].since_ms
     if earliest_ms < incident.since_ms:
-        text += f" A problem that joined the incident later started at {time_text(earliest_ms)}."
+        text += f" The earliest problem started at {time_text(earliest_ms)}, but joined the incident later."
     if cause.first.since_ms > incident.since_ms:
         text += f" The cause started at {time_text(cause.first.since_ms)}."
     if incident.merged_into is None and incident.quiet_since_ms is not None:

@@ -23,7 +23,7 @@ from streaming.evaluation.incidents.same_cause import Population, find_links
 class SampledEvidence:
     """All evidence at one sample.
 
-    `unknown` contains the keys of evidence that the sample shows neither as active nor as ended.
+    `unknown` contains the key of evidence if it is unknown whether the evidence is active (rule 3).
     """
 
     cluster: str
@@ -34,7 +34,10 @@ class SampledEvidence:
 
 
 class IncidentUpdate(NamedTuple):
-    """The open incidents, and the incidents that opened, changed, ended or merged. Both tuples are sorted by age."""
+    """The open incidents, and the incidents that opened, changed, ended or merged.
+
+    In both tuples, the oldest incident comes first.
+    """
 
     open: tuple[Incident, ...]
     changed: tuple[Incident, ...]
@@ -50,7 +53,7 @@ class _Component:
 
 
 def advance_incidents(known: Sequence[Incident], sampled: SampledEvidence) -> IncidentUpdate:
-    """Return the incidents after a sample. `known` contains the open incidents before the sample, in any order."""
+    """Update the open incidents with a sample. `known` contains the open incidents before the sample, in any order."""
     is_open, changed = [], []
     for component in _components(known, sampled):
         survivor, *merged = _next_incidents(component, sampled)
@@ -92,7 +95,10 @@ def _components(known: Sequence[Incident], sampled: SampledEvidence) -> Iterator
 
 
 def _at_sample(one: Evidence, active: Mapping[EvidenceKey, Evidence], sampled: SampledEvidence) -> Evidence:
-    """Return the evidence with its present end. The end is None if the evidence is active (rules 1 and 3)."""
+    """Return the evidence after this sample (rules 1 and 3).
+
+    If the evidence is active, `until_ms` is None. If it became inactive, `until_ms` is the time of the sample.
+    """
     if one.key in active:
         return one if one.until_ms is None else replace(one, until_ms=None)
     is_unchanged = one.until_ms is not None or one.key in sampled.unknown

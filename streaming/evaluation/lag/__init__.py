@@ -1,4 +1,4 @@
-"""Evaluate the lag of each group, its status, and its loss of records by retention.
+"""Evaluate for each group the lag, the status, and the loss of records by retention.
 
 This package must not import another package of `evaluation`.
 """

@@ -7,25 +7,27 @@ No Kafka response contains the broker's time. But a coordinator writes the time 
 1. A record that was received at the monitor's time t was written before t. So the clock offset is at least the record's
    time minus t.
 2. The monitor requests an end offset at the time t of its clock. A record at or above the end offset became visible
-   after t. Replication can delay a record by up to VISIBLE_AFTER_MS. So the record was written after t -
-   VISIBLE_AFTER_MS. The clock offset is at most the record's time minus t plus VISIBLE_AFTER_MS. Rules 1 and 2 together
-   give an interval for each record. A record that was written before the first sample gives no interval, because its
-   age is unknown. A record gives no interval if the leader of its partition has changed since the sample.
+   after t. Because of replication, a record can become visible up to VISIBLE_AFTER_MS after it was written. So the
+   record was written after t - VISIBLE_AFTER_MS, and the clock offset is at most the record's time minus (t -
+   VISIBLE_AFTER_MS). Rules 1 and 2 together give one interval per record, with two exceptions. A record that was
+   written before the oldest stored sample gives no interval, because rule 2 needs an earlier sample. A record also
+   gives no interval if the leader of its partition has changed since the sample.
 3. The clock offset lies where most intervals overlap (Marzullo's algorithm, which NTP uses). So a single wrong interval
    has no effect. The interval of a copied record is an example of a wrong interval. Each batch gives only one interval
    per broker, so a batch with many records has no extra weight.
 4. A clock offset is known if at least MIN_INTERVALS intervals overlap. The overlapping intervals must also be more than
-   half of the last INTERVALS intervals. Intervals that are older than KNOWN_FOR_MS do not count. So the clock offset of
+   half of the last INTERVALS intervals. Intervals that are older than KNOWN_FOR_MS are ignored. So the clock offset of
    an idle broker becomes unknown. Large clock offsets are possible: without a battery, a clock starts at 1970. So a
    record is ignored if its time differs from the monitor's time by more than MAX_OFFSET_MS. A record without a time
    (-1) is also ignored.
 5. The *correction* is the number that the monitor adds to its own time, to get the broker's time. The correction is 0
-   if the interval contains 0. If the interval does not contain 0, the correction is the lower end of the interval. So
-   the monitor never overestimates the broker's time or the duration of a silence. Also, the time of a sample is never
-   after the time of a newer record. Before the first clock offset of a broker is known, a single interval is enough for
-   the correction. A correction stays valid until an interval contradicts it, also for an idle broker. The maximum error
-   is the width of the interval. The width of the interval is the sum of three durations. The durations are the time
-   between two commits on the broker, the duration of a batch, and VISIBLE_AFTER_MS.
+   if the interval contains 0. If the interval does not contain 0, the correction is the lower end of the interval. The
+   lower end never overestimates the broker's time or the duration of a silence. With the lower end, the corrected time
+   of a sample is also never later than the time of a record that was written after the sample. Before the first clock
+   offset of a broker is known, a single interval is enough for the correction. A correction stays valid until an
+   interval contradicts it, also for an idle broker. The maximum error is the width of the interval. The width of the
+   interval is the sum of three durations: the time between two successive commits to the broker, the duration of a
+   batch, and VISIBLE_AFTER_MS.
 """
 
 from __future__ import annotations
@@ -178,7 +180,8 @@ def _intervals(records: ReceivedRecords, samples: Iterable[OffsetsTopicEnds]) ->
     # One row per sample, one column per partition.
     ended = np.array([_look_up(ends.end_offsets, partitions) for ends in newest_first])
     ended[ended < 0] = np.iinfo(np.int64).max
-    # Records from before the first sample have no interval. While the monitor reads old records, it has no intervals.
+    # Records from before the oldest stored sample have no interval. While the monitor reads old records,
+    # it has no intervals.
     rows = np.flatnonzero(records.offsets >= ended.min(axis=0)[place])
     for ends, end_offsets in zip(newest_first, ended, strict=True):
         is_first = end_offsets[place[rows]] <= records.offsets[rows]

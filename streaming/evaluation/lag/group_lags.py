@@ -1,7 +1,8 @@
 """Compute the lag of each group from the lag of its partitions.
 
 Metrics, pages and the API show the lag of groups. The lag of a group is null if the lag of one of its partitions is
-unknown. All other values of a group ignore partitions with an unknown value.
+unknown. Rules 9 and 10 of `rates.py` describe when the rates and the time to catch up are null. All other values of a
+group ignore partitions with an unknown value.
 
 Burrow shows each status worse than WARN as ERR. This monitor shows the name of the worst status.
 """
@@ -44,14 +45,14 @@ GROUP_LAGS_SCHEMA = pa.schema(
 """One row per group, sorted by id.
 
 `lag` is null if it is unknown for one partition. Rules 9 and 10 of `rates.py` describe the rates and the time to catch
-up. The other values are null if they are unknown for every partition. `lag`: the sum of all partitions. `lag_unknown`:
-the reasons why a lag is unknown. `lag_seconds`: the largest known lag in seconds. `lag_seconds_is_bound`: True if
-`lag_seconds` is only a lower bound. `status`: the worst known status of all partitions. `completeness`: the share of
-the partitions that have a full window and a known status (0-1). `records_lost`: the sum of all known values.
-`seconds_until_lost`: the shortest time until a partition loses more records. `last_commit_ms`: the time of the latest
-commit. `worst_topic` and `worst_partition`: the partition with the largest lag in seconds, null if no partition has a
-lag. `offsets_expire_ms` and `seconds_until_expiry`: the earliest time at which a committed offset expires
-(`expiry.py`).
+up. The other values are null if they are unknown for every partition. `lag`: the sum of the lags of all partitions.
+`lag_unknown`: the reasons why a lag is unknown. `lag_seconds`: the largest known lag in seconds.
+`lag_seconds_is_bound`: True if `lag_seconds` is only a lower bound. `status`: the worst known status of all partitions.
+`completeness`: the share of the partitions that have a full window and a known status (0-1). `records_lost`: the sum of
+all known values. `seconds_until_lost`: the shortest time until a partition loses more records. `last_commit_ms`: the
+time of the latest commit. `worst_topic` and `worst_partition`: the partition with the largest lag in seconds, null if
+no partition has a lag. `offsets_expire_ms` and `seconds_until_expiry`: the earliest time at which a committed offset
+expires (`expiry.py`).
 """
 
 _REASONS = pa.list_(pa.string())

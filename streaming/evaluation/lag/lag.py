@@ -195,7 +195,7 @@ def blocked_partitions(sample: ClusterSample) -> frozenset[int]:
 
 
 def _sampled_partitions(sample: ClusterSample, topic: str) -> int | None:
-    """Return the partition count of a topic: 0 if the topic does not exist, None if not requested."""
+    """Return the partition count of a topic: 0 if the topic does not exist, None if the topic is not in the sample."""
     sampled = sample.topics.get(topic)
     return None if sampled is None else (sampled.partitions or 0)
 

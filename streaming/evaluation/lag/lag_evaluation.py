@@ -74,7 +74,7 @@ class LagEvaluation:
 
     @cached_property
     def topics_by_group(self) -> Mapping[str, tuple[str, ...]]:
-        """The sorted topics for which each group has committed offsets."""
+        """For each group: the topics for which it has committed offsets, sorted."""
         topics: dict[str, tuple[str, ...]] = defaultdict(tuple)
         pairs = self.partitions.group_by(["group_id", "topic"], use_threads=False).aggregate([]).sort_by("topic")
         for group_id, topic in zip(pairs["group_id"].to_pylist(), pairs["topic"].to_pylist(), strict=True):
@@ -83,7 +83,7 @@ class LagEvaluation:
 
     @cached_property
     def topic_loads_by_group(self) -> Mapping[str, tuple[TopicLoad, ...]]:
-        """The known loads of the topics for which each group has committed offsets, sorted by topic."""
+        """For each group: the known loads of its topics in `topics_by_group`, sorted by topic."""
         if not self.topic_loads:
             return {}
         loads = (
@@ -93,11 +93,11 @@ class LagEvaluation:
         return {group_id: of_group for group_id, of_group in loads if of_group}
 
     def rows_of_topic(self, topic: str) -> Sequence[Mapping[str, Any]]:
-        """Return the rows of one topic's partitions for all groups. As in `rows_of`, `status` is a name."""
+        """Return the rows of one topic's partitions for all groups. `status` is the status name."""
         return self._rows("topic", topic)
 
     def rows_of(self, group_id: str) -> Sequence[Mapping[str, Any]]:
-        """Return the rows of one group's partitions, with `status` as a name.
+        """Return the rows of one group's partitions. `status` is the status name.
 
         Return no rows if the group id contains a lone surrogate, because Arrow cannot store it. Such a group id can
         come from a URL, but not from a record.

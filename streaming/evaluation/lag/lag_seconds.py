@@ -15,14 +15,14 @@ between two samples. The first rule that applies determines the result:
 
        t = t2 - (o2 - g) * (t2 - t1) / (o2 - o1)        lag = at - t
 
-   If several samples have the offset o1, t1 is the time of the last sample with this offset. The record at g was
-   written after the last sample with the offset o1.
+   `at` is the time of the sample of the report. If several samples have the offset o1, t1 is the time of the last
+   sample with this offset. The record at g was written after the last sample with the offset o1.
 
 The end offset never decreases between two points. So the true write time is also in (t1, t2]. The error is at most
 `within_seconds` = t2 - t1. With 60 points and a sample every 5 s, the error is at most 5 s for a lag below 30 s. For a
-larger lag, the error is about 1/8 of the lag after one hour of samples. After one day of samples, the error is at most
-1/4 of the lag. `stored/offset_points.py` describes how points are removed. The lag in seconds is never negative, NaN or
-infinite. The tool kafka-lag-exporter can show such values (issue 138).
+larger lag, the error depends on how long the monitor has sampled. After one hour, the error is about 1/8 of the lag.
+After one day, the error is at most 1/4 of the lag. `stored/offset_points.py` describes how points are removed. The lag
+in seconds is never negative, NaN or infinite. The tool kafka-lag-exporter can show such values (issue 138).
 
 The method comes from `LookupTable.scala` and `ConsumerGroupCollector.scala` in kafka-lag-exporter. The tests use the
 examples in `LookupTableSpec.scala`.
@@ -117,7 +117,7 @@ def _interpolate(  # noqa: PLR0913, PLR0917 - one argument per column
     right: Int64Array,
     at_ms: int,
 ) -> tuple[Float64Array, Float64Array]:
-    """Return the interpolated age of the next offset, and the time between its two points, both in milliseconds.
+    """Return the interpolated age of the next offset, and the time between the left and right points, in milliseconds.
 
     If the next offset is the end offset, both points are the newest point, and both results are 0 (rule 2).
     """
@@ -130,7 +130,7 @@ def _interpolate(  # noqa: PLR0913, PLR0917 - one argument per column
 
 
 def lowest_end_offset_since(ends: SampledOffsets, rows: Int64Array, since_ms: int) -> tuple[Int64Array, BoolArray]:
-    """Return the lowest end offset of each row since `since_ms`, and True for each row with such an end offset.
+    """Return for each row the lowest end offset since `since_ms`, and True if there is an end offset since `since_ms`.
 
     End offsets never decrease, so the first end offset is the lowest.
     """

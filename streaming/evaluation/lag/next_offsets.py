@@ -1,20 +1,19 @@
 """Find the record that a group reads next, if there is no record at its committed offset.
 
 Lag is a difference of two offsets. In three cases, the difference of offsets is too high. First: a consumer commits the
-offset after its last record. A transaction marker can have the offset after the last record. A transaction marker ends
-a transaction, and is not a record. Records of aborted transactions can follow the marker. Second: in a compacted topic,
-compaction may have removed the last records. Third: while a transaction is open, a read_committed consumer receives
-nothing at or after the last stable offset. In all three cases, the group may have read every record that it can read.
-Rules:
+offset of its last record plus 1. A transaction marker can have this offset. A transaction marker ends a transaction,
+and is not a record. Records of aborted transactions can follow the marker. Second: in a compacted topic, compaction may
+have removed the last records. Third: while a transaction is open, a read_committed consumer receives nothing at or
+after the last stable offset. In all three cases, the group may have read every record that it can read. Rules:
 
 1. The monitor fetches from a partition only if the fetch can change the lag. Two conditions must be true. First, at
    least one offset is unread. Second, the committed offset has not changed since an earlier sample, or the row is
-   suspect (`is_suspect` in `status.py`). At the first sample after a start, no earlier sample is known. At the first
-   sample, a committed offset counts as unchanged if the commit is older than DOUBTED_AFTER_MS.
+   suspect (`is_suspect` in `status.py`). At the first sample after a start, a committed offset counts as unchanged if
+   the commit is older than DOUBTED_AFTER_MS.
 2. A fetch reads the log from the committed offset. If there is no record before the end, the group has read everything
    and its lag is 0. If a fetch finds a record, lag is counted from the record. The monitor stores the result of each
    fetch until the committed offset changes, also after a restart. The next fetch for the same commit starts where the
-   previous fetch ended. If retention has deleted the offset, the next fetch starts at the log start offset. A
+   previous fetch ended. If retention has deleted the offset there, the next fetch starts at the log start offset. A
    read_committed consumer ignores records of aborted transactions. A read_uncommitted consumer also reads records of
    aborted transactions. So if a fetch finds only records of aborted transactions, lag and status are unknown, as in
    rule 4.
@@ -23,24 +22,25 @@ Rules:
    silent. If the committed offset is greater than the last stable offset, the consumer uses read_uncommitted. So the
    row of this consumer is not blocked.
 4. While no fetch has found a record, the unread offsets are *doubtful* in two cases. First case: at most FEW_OFFSETS
-   offsets are unread, so all of them may be markers or holes. Second case: the topic has transactions (rule 6), so all
-   unread offsets may belong to aborted transactions. If a row is doubtful, its bad status becomes unknown. If the
-   committed offset does not change for DOUBTED_AFTER_MS, the lag becomes unknown, too. Unread offsets that are not
-   doubtful count as records. So without transactions, a lag of more than FEW_OFFSETS is never unknown. A fetch is
-   impossible without READ permission on the topic, or without a leader of the partition. The limit of rule 5 also
-   prevents a fetch.
-5. The monitor makes at most FETCHES_PER_SAMPLE fetches per sample. The fetches for topics with transactions come first.
-   Among topics with transactions, and among all other topics, the smallest lag comes first. If a broker refuses READ on
-   a topic, the monitor tries again after REFUSED_FOR_MS.
-6. A topic has transactions if the monitor has found a proof. There are two proofs. Without READ permission, the proof
-   is an open transaction: a last stable offset below the end offset. With READ permission, the proof is a fetch that
-   finds a marker or a record of a transaction. The proof stays valid while groups have commits for the topic, also
-   after a restart. If an end offset decreases, the topic was created again or lost records. So the proof and the
-   results of the topic are removed. Without READ and without the proof, the monitor requests the last stable offsets of
-   partitions with lag at each sample.
+   offsets are unread, so all of them may be markers or offsets without a record. Second case: the topic has
+   transactions (rule 6), so all unread offsets may belong to aborted transactions. The status of a row with doubtful
+   offsets is unknown instead of STOP, STALL or WARN (rule 9 of `status.py`). If the committed offset of the row does
+   not change for DOUBTED_AFTER_MS, the lag also becomes unknown. Unread offsets that are not doubtful count as records.
+   So if more than FEW_OFFSETS offsets are unread and the topic has no transactions, the lag stays known. A fetch is
+   impossible without READ permission on the topic, or without a leader of the partition. The limit of rule 5 can also
+   prevent a fetch.
+5. The monitor makes at most FETCHES_PER_SAMPLE fetches per sample. The fetches for topics with transactions come first,
+   in ascending order of lag. All other fetches follow, also in ascending order of lag. If a broker refuses READ on a
+   topic, the monitor tries again after REFUSED_FOR_MS.
+6. In these rules, a topic *has transactions* if the monitor has found a proof. There are two proofs. Without READ
+   permission, the proof is an open transaction: a last stable offset below the end offset. With READ permission, the
+   proof is a fetch that finds a marker or a record of a transaction. The proof stays valid while groups have commits
+   for the topic, also after a restart. If an end offset decreases, the topic was created again or lost records. So the
+   proof and the results of the topic are removed. For topics without READ permission and without a proof, each sample
+   also requests the last stable offset of each partition with lag.
 
-Limit of rule 6: without READ permission, the monitor detects only transactions that are open during a sample. An
-undetected aborted transaction counts as records if more than FEW_OFFSETS offsets are unread.
+Limit of rule 6: without READ permission, the monitor detects only transactions that are open during a sample. If more
+than FEW_OFFSETS offsets are unread, the records of an undetected aborted transaction count as unread records.
 """
 
 from __future__ import annotations
@@ -113,8 +113,8 @@ class UnmovedCommits:
     ) -> Int64Array:
         """Return the time in milliseconds since each row's committed offset last changed.
 
-        If the clock was set back, the time restarts at 0. For a new row with an old commit, the time begins at the
-        commit (rule 1).
+        If the clock was set back, the result starts again at 0. For a new row with an old commit, the result is the age
+        of the commit (rule 1).
         """
         missing = int(rows.max(initial=-1)) + 1 - len(self._offsets)
         if missing > 0:
@@ -134,13 +134,12 @@ class UnmovedCommits:
 
 @dataclass(frozen=True, slots=True)
 class RowsBehind:
-    """Rows of a lag report with unread offsets, one element for each row.
+    """The rows of a lag report that have unread offsets. Each field has one element per row.
 
     `at` contains the indices of the rows in the lag report. `ends` contains the offsets up to which consumers can read.
-    If an open transaction begins at such an offset, `is_open` is True.
+    If an open transaction begins at the offset in `ends`, `is_open` is True.
 
-    After an outage, rows with unread offsets can be all 100,000 partitions of all groups. So no code loops over the
-    rows.
+    After an outage, all 100,000 partitions of all groups can have unread offsets. So no code loops over the rows.
     """
 
     at: Int64Array
@@ -158,13 +157,13 @@ class RowsBehind:
 
 
 def rows_with_lag(report: LagReport, unmoved_ms: Int64Array, is_suspect: BoolArray) -> Int64Array:
-    """Return the indices of the rows with a lag above 0 that meet the second condition of rule 1."""
+    """Return the indices of the rows that have a lag above 0 and meet the second condition of rule 1."""
     lag = report.partitions["lag"].fill_null(0).to_numpy()
     return np.flatnonzero((lag > 0) & ((unmoved_ms > 0) | is_suspect))
 
 
 def rows_without_proof(report: LagReport, topics: Iterable[str]) -> Int64Array:
-    """Return the indices of the rows with a lag above 0 whose topic is in `topics`.
+    """Return the indices of the rows that belong to one of `topics` and have a lag above 0.
 
     The last stable offsets of the rows can prove that the topics have transactions (rule 6).
     """
@@ -188,8 +187,8 @@ def rows_behind(
 ) -> RowsBehind:
     """Return the given rows, sorted by lag in ascending order.
 
-    If an open transaction begins in the unread offsets of a row, `ends` contains its start (rule 3). Partitions without
-    an open transaction can be absent in `stable`.
+    If an open transaction begins at one of the unread offsets of a row, `ends` contains the start of the transaction
+    (rule 3). Partitions without an open transaction can be absent from `stable`.
     """
     at = at[np.argsort(report.partitions["lag"].fill_null(0).to_numpy()[at], kind="stable")]
     table = report.partitions.select([*COMMIT, "end_offset", "log_start_offset"]).take(pa.array(at))
@@ -207,7 +206,7 @@ def rows_behind(
 class StoredTails(msgspec.Struct, frozen=True):
     """The results of fetches and the topics with transactions, stored for the next start.
 
-    Each result consists of a commit, and the first three fields of the `Tail` after the commit.
+    Each result consists of a commit and the first three fields of its `Tail`.
     """
 
     results: list[tuple[Commit, tuple[int, bool, int]]] = []
@@ -230,7 +229,7 @@ class NextOffsets:
             self._with_transactions = set(stored.topics_with_transactions)
 
     def stored(self) -> StoredTails:
-        """Return the values for the next start."""
+        """Return the values that the monitor loads at its next start."""
         return StoredTails(
             [(commit, (tail.next_offset, tail.is_record, tail.read_to)) for commit, tail in self._known.items()],
             sorted(self._with_transactions),
@@ -246,13 +245,13 @@ class NextOffsets:
 
     @property
     def topics_without_proof(self) -> frozenset[str]:
-        """The topics without READ permission that need a proof of transactions (rule 6)."""
+        """The topics without READ permission and without a proof of transactions (rule 6)."""
         return frozenset(self._refused_at_ms).difference(self._with_transactions)
 
     def add_stable_offsets(
         self, stable: Mapping[TopicPartition, int], end_offsets: Mapping[TopicPartition, int]
     ) -> Mapping[TopicPartition, int]:
-        """Store the topics with open transactions (rule 6). Return the last stable offset of each open transaction.
+        """Store the topics with open transactions (rule 6). Return each last stable offset below the end offset.
 
         The last stable offsets must be requested after the end offsets. An earlier request would make new records look
         like an open transaction.
@@ -351,9 +350,8 @@ def _commit_of(fetch: TailFetch) -> Commit:
 def _join(known: Tail, fetch: TailFetch, result: Tail) -> Tail:
     """Return the combined result of earlier fetches and a new fetch.
 
-    The next offset stays unchanged if an earlier fetch found aborted records. The next offset also stays unchanged if
-    retention deleted offsets between the two fetches. The monitor does not know whether the deleted offsets had
-    records.
+    The new fetch does not change `next_offset` in two cases. First, an earlier fetch found aborted records. Second,
+    retention deleted the offset at which the new fetch should start. The deleted offsets may have had records.
     """
     is_continued = known.next_offset == known.read_to == fetch.from_offset
     next_offset = result.next_offset if is_continued else known.next_offset

@@ -3,22 +3,25 @@
 Both rates are averages over a window of WINDOW_MS (five minutes). An unknown rate is null, never 0. Rules for the
 consume rate of a group partition:
 
-1. A point is (committed offset, time of the commit). The time of a point is the coordinator's timestamp, so the time of
-   reading the commit does not matter. If the timestamp is later than the sample, the point has the time of the sample.
+1. A point is (committed offset, time of the commit). The time of a point is the coordinator's timestamp, so it does not
+   matter when the monitor reads the commit. If the timestamp is later than the sample, the point has the time of the
+   sample.
 2. A new commit becomes a point at the next sample. Each slot of SLOT_MS has one point: the slot's last commit. POINTS
    slots cover the window.
 3. The points of a partition are removed if the committed offset or the timestamp decreases. The points are also removed
-   if the offset changes at the same timestamp. Possible reasons are a rewind, a new topic, or a coordinator with a slow
-   clock. The points of a partition are also removed if the previous sample did not contain the partition. The monitor
-   stores points only in memory, so a restart removes all points.
-4. The monitor assumes that the committed offset rises evenly between two commits. So a commit every 60 s has the same
-   rate as a commit every second. After a pause of more than WINDOW_MS, the rise is divided over the last WINDOW_MS
-   before the commit. If the previous read of commits was more than WINDOW_MS ago, the rise is divided over the time
-   since this read.
-5. Usually, the window ends at the last commit. A time without commits is normal up to the longest interval between two
-   commits. The time after the longest interval is part of the window, as time without progress. Intervals of WINDOW_MS
-   or more are pauses and do not count as intervals. So after the last commit, the rate falls to 0 within two windows.
-   The time since the last commit ends at the time up to which the partition of `__consumer_offsets` was read.
+   if the committed offset changes but the timestamp does not. Possible reasons are a rewind, a new topic, or a
+   coordinator with a slow clock. The points of a partition are also removed if the previous sample did not contain the
+   partition. The monitor stores points only in memory, so a restart removes all points.
+4. The monitor assumes that the committed offset rises evenly between two commits. So a group that commits every 60 s
+   has the same rate as a group that commits every second. After a pause of more than WINDOW_MS, the monitor assumes
+   that the offset rose only within the last WINDOW_MS before the new commit. Exception: at the previous sample, the
+   monitor had read commits only up to a time before these WINDOW_MS. Then the monitor assumes that the offset rose
+   since this time.
+5. Usually, the window ends at the last commit. If the time since the last commit is longer than the longest interval
+   between two commits, the window ends later, by the difference. The monitor assumes no progress after the last commit.
+   An interval of WINDOW_MS or more is a pause, and is ignored for the longest interval. So after the last commit, the
+   rate falls to 0 within two windows. The time since the last commit is `read_up_to_ms` minus the time of the last
+   commit.
 6. The rate is unknown if the points cover less than MIN_SPAN_MS. Exception: if the last commit is older than the
    window, the rate is 0.
 
@@ -31,11 +34,11 @@ Rules for the produce rate of a topic partition:
 Rules for rows and groups:
 
 8. If the group is blocked, or if the topic or the partition does not exist, both rates are unknown.
-9. The rate of a group is the sum of its partitions. Deleted partitions do not count. If the rate of any other partition
-   is unknown, the sum is unknown.
-10. Time to catch up = lag / (consume rate - produce rate). The time to catch up is unknown if there is no lag. The time
-    to catch up is also unknown if the rates differ by at most MIN_GAIN times the larger rate. A smaller difference may
-    be an error of the two rates.
+9. The rate of a group is the sum of the rates of its partitions. Deleted partitions are ignored. If the rate of any
+   other partition is unknown, the rate of the group is unknown.
+10. Time to catch up = lag / (consume rate - produce rate). The time to catch up is known only if two conditions are
+    true. First, the lag is above 0. Second, the consume rate minus the produce rate is more than MIN_GAIN times the
+    consume rate. A smaller difference may come only from the errors of the two rates.
 """
 
 from __future__ import annotations
@@ -98,7 +101,7 @@ class CommitPoints:
     ) -> None:
         """Add the last commits of one sample. The rows are distinct.
 
-        `read_up_to_ms` is the time up to which the commits of each row were read. An unknown time is negative.
+        `read_up_to_ms` is the time up to which the commits of each row were read. A negative value means unknown.
         """
         self._grow(int(rows.max(initial=-1)) + 1)
         times_ms = np.clip(commit_times_ms, 0, sampled_at_ms)
@@ -218,7 +221,7 @@ def known_produce_rates(ends: SampledOffsets, sampled_at_ms: int) -> Mapping[Top
 def rates(report: LagReport, ends: SampledOffsets, consumed: Float64Array | None) -> pa.Table:
     """Return both rates of each row of the report (RATES_SCHEMA, rule 8).
 
-    `ends` must contain the sample of the report. `consumed` are the consume rates of the rows, or None if unknown.
+    `ends` must contain the sample of the report. `consumed` contains the consume rates of the rows, or None if unknown.
     """
     partitions = report.partitions
     rows = ends.rows(partitions["topic"].combine_chunks(), partitions["partition"].to_numpy())
@@ -231,7 +234,7 @@ def rates(report: LagReport, ends: SampledOffsets, consumed: Float64Array | None
 
 
 def catch_up_seconds(lag: pa.Array, consumed: pa.Array, produced: pa.Array) -> pa.Array:
-    """Return the time to catch up in seconds, from columns of equal length (rule 10).
+    """Return the time to catch up in seconds (rule 10). All columns have the same length.
 
     >>> catch_up_seconds(pa.array([600, 600, 0]), pa.array([30.0, 10.0, 9.0]), pa.array([10.0, 30.0, 9.0])).to_pylist()
     [30.0, None, None]

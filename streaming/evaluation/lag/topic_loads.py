@@ -4,17 +4,17 @@ A hot partition receives many more records than the mean of all partitions. No a
 a topic is hot, check the keys of the records and the producer's partitioner. Rules:
 
 1. The load of a partition is its produce rate (`rates`, rule 7): the mean of the last five minutes.
-2. The load of a topic is known only if the last sample shows its partition count. The produce rate of each of its
-   partitions must also be known.
-3. The load is unknown if the hottest partition receives less than MIN_RECORDS_PER_SECOND. With so few records, the
-   differences between partitions are not meaningful.
+2. The load of a topic is known only if the last sample shows the partition count of the topic. The produce rate of each
+   partition of the topic must also be known.
+3. The load of a topic is also unknown if its hottest partition receives less than MIN_RECORDS_PER_SECOND. With so few
+   records, the differences between partitions are not meaningful.
 4. The *hottest partition* has the largest load. If several partitions have the largest load, the partition with the
    lowest number is the hottest. The *share* of the hottest partition is its load divided by the load of the topic.
    `max_to_mean_ratio` is the load of the hottest partition divided by the mean load of all partitions. If all
    partitions have the same load, `max_to_mean_ratio` is 1.0.
 5. A topic is *hot* if `max_to_mean_ratio` is at least HOT_RATIO. So in a hot topic with two partitions, the hottest
    partition receives at least 75 % of the records. In a hot topic with 10 partitions, the hottest partition receives at
-   least 15 %.
+   least 15 % of the records.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Find partitions that a group no longer reads.
 
-By default, Kafka stores the commits of an unread partition for a week. The lag of an unread partition would grow during
-this week. So the monitor excludes the partition from the lag of the group, if the group is Stable. The first rule that
-applies determines whether a partition is included or excluded:
+If a group stops reading a partition, Kafka by default keeps the committed offset for a week. The lag of the partition
+would grow during this week. So if the group is Stable, the monitor excludes the partition from the lag of the group.
+The first rule that applies determines whether a partition is included or excluded:
 
 1. The members of the group are unknown: the partition is included. Either the group uses `assign`, or the monitor does
    not read the records of this group type.
@@ -13,8 +13,8 @@ applies determines whether a partition is included or excluded:
 4. A member subscribes to the topic or has a partition of the topic: the partition is included.
 5. No member reads the topic: the partition is excluded.
 
-Burrow never stops reporting topics that a group no longer reads (issues 14, 504, 854). Users of klag must exclude
-unread topics by configuration (issue 92).
+Burrow continues to report topics that a group no longer reads (issues 14, 504, 854). Users of klag must exclude such
+topics by configuration (issue 92).
 """
 
 from __future__ import annotations

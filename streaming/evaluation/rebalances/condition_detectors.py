@@ -1,43 +1,45 @@
 """Find the conditions that a group's last rebalances show: storms, flapping members, endless rounds and others.
 
 The detectors evaluate the summaries of the group's last rebalances. The time of a rebalance is the time of its record.
-"Now" is the time up to which the group's partition of `__consumer_offsets` has been read (`read_up_to`). With the wall
-clock, a restart would look like a storm, because the monitor then reads old records quickly. With the wall clock, the
-monitor would also report silence before it has read the last records. Rules:
+"Now" is the time up to which the group's partition of `__consumer_offsets` has been read (`read_up_to`). The wall clock
+is not used. Otherwise, each restart of the monitor would look like a storm, because the monitor then reads many old
+records in a short time. Also, the monitor would report silence before it has read the last records. Rules:
 
 1. The *window* is the last `window_seconds` before now. A generation without a record is in the window if its
    neighbouring records are in the window. A deleted group has no conditions.
 2. `rolling_restart`: the members are replaced one by one. All of the following statements must be true. At least two
-   members left the group, or rejoined the group with their group instance id. The replaced members were in the group
-   before the window began. Each replaced member left or rejoined only once. The numbers of left and of joined members
-   differ by at most one, or by at most a quarter of the group. All members that joined are still in the group. In at
-   least two thirds of the rebalances, a member joined, left or rejoined. The next cooperative rounds of such rebalances
-   count, too. The other rebalances can have other causes, because clients sometimes rejoin for a reason that no record
-   shows. If the strategy changed within the window, each member may be replaced twice. An upgrade from eager to
-   cooperative (KIP-429) needs two rolling restarts.
+   members left the group, or rejoined the group with their group instance id. At least one member joined or rejoined.
+   The replaced members were in the group before the window began. Each replaced member left or rejoined only once. The
+   number of members that left and the number of members that joined differ by at most one, or by at most a quarter of
+   the group. All members that joined are still in the group. At least two thirds of the rebalances are caused by
+   members that joined, left or rejoined, or by `cooperative_followup`. The others can have other causes, because
+   clients sometimes rejoin for a reason that no record shows. If the strategy changed within the window, each member
+   may be replaced twice. An upgrade from eager to cooperative (KIP-429) needs two rolling restarts.
 3. `rebalance_storm`: the window has at least `storm_rebalances` rebalances and no rolling restart. A cooperative round
-   that only assigns previously withheld partitions is not counted. The *start* of a group counts as one rebalance. The
-   start begins when the group is created or becomes empty. The start consists of rebalances in which members only join.
-   The start ends after `stuck_after_seconds`, or when a member leaves. The rebalances of a start are counted as one,
-   because starting pods interrupt only their own work. Several starts of the same group can still be a storm. After the
-   start, each joining member interrupts all others, so each rebalance counts. In rule 2, members that joined during the
-   start were in the group before the window began. So the monitor can recognise a rolling restart a few minutes after
-   the start. The *end* of a group also counts as one rebalance. The end begins at most `stuck_after_seconds` before the
-   group becomes empty. The end consists of rebalances in which members only leave. If a group has had no members for
-   longer than `stuck_after_seconds`, the condition is not active. A storm can have a cause that is also a condition
-   (rules 4 to 6). The condition and its cause are both shown, because the cause may explain only a part of the storm.
-4. `flapping_member`: within the window, a member left at least `flap_threshold` times after it had joined. A rejoin
-   counts as a leave. A static member is identified by its group instance id. A member without a group instance id is
-   identified by client id and host, because its member id changes at each restart. Several members can have the same
-   client id and host. If a deployment replaces these members, the condition is not active. A leave counts only if the
-   member joined within the window.
-5. `endless_cooperative_rejoin`: the last COOPERATIVE_ROUNDS generations are within the window, and their strategy is
-   not eager. In the last COOPERATIVE_ROUNDS generations, no member joined or left, and no subscription changed. The
-   condition exists only for classic groups, because members of other groups do not rejoin.
-6. `eager_and_cooperative_mixed`: in the last generation, a member claims partitions, but the strategy is eager. The
-   condition is also active if the strategy changed more than once within the window. An upgrade to KIP-848 ends the
-   condition, because only classic groups have eager and cooperative strategies.
-7. `duplicate_claims`: two members joined within the window, and both claimed the same partition for the same
+   that only assigns previously withheld partitions is not counted. The *start* of a group counts as one rebalance,
+   because starting pods interrupt only their own work. The start is a time span. It begins when the group is created or
+   becomes empty. It ends after `stuck_after_seconds`, or when a member leaves or rejoins. A rebalance belongs to the
+   start if members joined, and no member left or rejoined. Several starts of the same group can still be a storm. After
+   the start, each joining member interrupts all others, so each rebalance counts. Rule 2 ignores the rebalances of the
+   start, as if they were older than the window. So the monitor can recognise a rolling restart a few minutes after the
+   group's start. The *end* of a group also counts as one rebalance. The end is also a time span: at most the last
+   `stuck_after_seconds` before the group becomes empty. During the end, members only leave. If a group has had no
+   members for longer than `stuck_after_seconds`, the condition is not active. The cause of a storm can be a different
+   condition (rules 4 to 6). Then both conditions are shown, because the cause may explain only a part of the storm.
+4. `flapping_member`: within the window, a member left or rejoined at least `flap_threshold` times. A leave counts only
+   if the member joined earlier in the window. A rejoin always counts. A static member is identified by its group
+   instance id. A member without a group instance id is identified by client id and host, because its member id changes
+   at each restart. Several members can have the same client id and host. If a deployment replaces these members once,
+   the condition is not active, because they joined before the window began.
+5. `endless_cooperative_rejoin`: at least COOPERATIVE_ROUNDS successive generations, including the last generation, are
+   within the window. Their strategy is not eager. Their only causes are `cooperative_followup` and `unexplained`: no
+   member joined or left, and no subscription changed. The condition exists only for classic groups, because members of
+   other groups do not rejoin.
+6. `eager_and_cooperative_mixed`: the strategy of the last generation is eager, but a member claimed partitions when it
+   joined. With an eager strategy, members must revoke all partitions before they join. The condition is also active if
+   the strategy changed more than once within the window. An upgrade to KIP-848 ends the condition, because only classic
+   groups have eager and cooperative strategies.
+7. `duplicate_claims`: a record within the window shows that two members claimed the same partition for the same
    generation.
 8. `subscription_mismatch`: the members have had different subscriptions for longer than `stuck_after_seconds`. During a
    deployment, subscriptions can be different for a short time.
@@ -166,7 +168,7 @@ def counted_rebalances(recent: Sequence[RebalanceSummary], read_up_to_ms: int, l
 
 
 def _starts(recent: Sequence[RebalanceSummary], limits: Limits) -> list[int | None]:
-    """Return for each rebalance the number of its group start (rule 3), or None.
+    """Number the starts of the group (rule 3). Return for each rebalance the start to which it belongs, or None.
 
     `_starts` evaluates all stored rebalances, including rebalances before the window. So a start does not change when
     its first rebalances leave the window.
@@ -184,7 +186,7 @@ def _starts(recent: Sequence[RebalanceSummary], limits: Limits) -> list[int | No
 
 
 def _ends(recent: Sequence[RebalanceSummary], limits: Limits) -> list[int | None]:
-    """Return for each rebalance the number of its group end (rule 3), or None."""
+    """Number the ends of the group (rule 3). Return for each rebalance the end to which it belongs, or None."""
     ends: list[int | None] = []
     number, since_ms = 0, float("inf")
     for rebalance in reversed(recent):
@@ -236,7 +238,7 @@ def is_rolling_restart(window: Sequence[RebalanceSummary]) -> bool:
 def _times_replaced(window: Iterable[RebalanceSummary]) -> int:
     """Return the number of rounds in which members were replaced.
 
-    If a member has changed in the present round, its next leave or rejoin begins a new round.
+    If a member joined, left or rejoined in a round, the next leave or rejoin of the same member begins a new round.
     """
     times, new = 1, set[str]()
     for rebalance in window:
@@ -253,7 +255,7 @@ def _is_caused_by_members(rebalance: RebalanceSummary) -> bool:
 
 
 def flapping_members(window: Iterable[RebalanceSummary], flap_threshold: int) -> Mapping[str, int]:
-    """Return the flapping members, and how often each of them left after a join within the window (rule 4).
+    """Return the flapping members, and how often each of them left or rejoined (rule 4).
 
     The keys are group instance ids, or client ids with hosts.
     """
@@ -272,7 +274,7 @@ def _display_name(member: MemberName) -> str:
 
 
 def idle_cooperative_rounds(window: Sequence[RebalanceSummary]) -> int:
-    """Return the number of generations since the last change of members or subscriptions (rule 5)."""
+    """Return the number of successive generations, up to the last generation, that meet rule 5."""
     rounds = (rebalance for rebalance in reversed(window) if rebalance.kind != STATIC_REJOIN)
     return sum(1 for _ in takewhile(_is_idle_and_cooperative, rounds))
 

@@ -1,8 +1,8 @@
 """Decide the cause of generations without a record: failed rebalances, or records that compaction removed.
 
 1. A skip is a range of generations without a record, between two records of a group. If every offset between the two
-   records was read, the cause is failed rebalances. The partition state decides once, in the batch that reads the
-   second record. The partition state stores the decision until the group's state contains it (`SkipSettled`).
+   records was read, the cause is failed rebalances. The monitor decides once, in the batch that contains the second
+   record. The partition state stores the decision until the group's state contains it (`SkipSettled`).
 2. Each decision is made only once, so the count of failed rebalances never decreases. A second decision could be
    different, because `last_missing_offset` of the partition state can increase.
 """
@@ -31,7 +31,7 @@ def log_was_whole(skip: Skip, partition_state: PartitionSnapshot) -> bool:
 def decide_skips(
     known: SkipDecisions, snapshots: Iterable[GroupSnapshot], partition_states: Mapping[int, PartitionSnapshot]
 ) -> dict[tuple[str, int], bool]:
-    """Return the earlier decisions in `known`, and the new decisions for skips of the given groups."""
+    """Return the decisions for the skips of the given groups. A decision in `known` stays the same."""
     decisions = {}
     for snapshot in snapshots:
         partition_state = partition_states.get(snapshot.position.offsets_topic_partition) if snapshot.position else None

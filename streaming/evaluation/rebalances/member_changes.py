@@ -1,4 +1,7 @@
-"""Find the members that joined, left, or have different partitions after a rebalance."""
+"""Find the members that a rebalance changed.
+
+A changed member joined, left or rejoined, or has a different subscription or different partitions.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ class MemberChange(msgspec.Struct, frozen=True):
 def member_changes(
     members_before: Iterable[GroupMember], members_after: Iterable[GroupMember]
 ) -> tuple[MemberChange, ...]:
-    """Return the members that joined, left, or have different partitions than before. The result is sorted."""
+    """Return the members that the rebalance changed, sorted by `key`."""
     before = {member_key(member): member for member in members_before}
     after = {member_key(member): member for member in members_after}
     changes = (_change(before.get(key), after.get(key)) for key in sorted(before.keys() | after.keys()))
@@ -67,7 +70,7 @@ def _change(before: GroupMember | None, after: GroupMember | None) -> MemberChan
 def _targets_before_and_after(
     before: GroupMember | None, after: GroupMember | None
 ) -> tuple[TopicPartitions, TopicPartitions]:
-    """Return the targets of the member before and after the rebalance. If one is unknown, both results are empty."""
+    """Return the member's targets before and after the rebalance. If a target is unknown, both results are empty."""
     targets = [() if member is None else member.target for member in (before, after)]
     return ((), ()) if None in targets else (targets[0] or (), targets[1] or ())
 

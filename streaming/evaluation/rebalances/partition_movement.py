@@ -35,15 +35,14 @@ Partitions = Mapping[str, TopicPartitions]
 class PartitionMovement(msgspec.Struct, frozen=True):
     """The partitions that one rebalance moved, and the partitions without an owner after the rebalance.
 
-    `moved_partitions` is the number of moved partitions. If the next cooperative round counts the moves,
-    `moved_partitions` is None. `fewest_moves` is the smallest possible number of moves, or None if `moved_partitions`
-    is None. If a partition has no owner or several owners, `fewest_moves` is also None. `is_exact` is False if
-    `fewest_moves` is only a lower bound. `withheld` contains the partitions that a member must revoke in the present
-    round (KIP-429, first round). No member gets withheld partitions in the present round. `unowned` contains the
-    partitions of subscribed topics without an owner after the rebalance. Only known partitions are included: partitions
-    with an earlier owner or a claim, and partitions that were already unowned. Some partitions without an owner may no
-    longer exist. `unowned_before_partitions` is the number of partitions in `unowned` that already had no owner after
-    the previous rebalance. None means unknown.
+    `moved_partitions` is the number of moved partitions. If the round withholds partitions, `moved_partitions` is None,
+    because the moves are counted in the next round. `fewest_moves` is the smallest possible number of moves, or None if
+    `moved_partitions` is None. If a partition has no owner or several owners, `fewest_moves` is also None. `is_exact`
+    is False if `fewest_moves` is only a lower bound. `withheld` contains the partitions that a member must revoke in
+    this round (KIP-429, first round). No member gets these partitions in this round. `unowned` contains the partitions
+    of subscribed topics that have no owner after the rebalance. Each of them had an earlier owner, was already unowned,
+    or is claimed by a member. Some of them may no longer exist. `unowned_before_partitions` is the number of partitions
+    in `unowned` that already had no owner after the previous rebalance. None means unknown.
     """
 
     moved_partitions: int | None = None
@@ -140,7 +139,7 @@ def withheld_from(group: Sequence[GroupMember], held_before: Partitions, unowned
 
 
 def _is_counted(after: GroupSnapshot, now: Iterable[GroupMember]) -> bool:
-    """Return True if moves are counted: each partition of the group has one owner, and all targets are known."""
+    """Return True if the group has no members, or if it has protocol type `consumer` and all targets are known."""
     if after.group_type not in {CLASSIC, CONSUMER} or (after.protocol_type or "") != CONSUMER_PROTOCOL_TYPE:
         return after.group_type in {CLASSIC, CONSUMER} and not after.member_count()
     return is_all_known(now)
@@ -162,8 +161,8 @@ def count_moves_between(
 ) -> tuple[int, int | None, bool]:
     """Return the number of moves, the smallest possible number of moves, and True if the smallest number is exact.
 
-    If no partition moved, both numbers of moves are 0. `is_whole` is False if a partition of a subscribed topic has no
-    owner now.
+    The smallest number is None if it is unknown (`rebalances`, rule 7). `is_whole` is False if a partition of a
+    subscribed topic has no owner now.
     """
     owners, owners_now = _owners(then), _owners(held)
     moved = sum(owners_now.get(at, key) != key for at, key in owners.items())

@@ -3,7 +3,7 @@
 The totals count all rebalances since the first record of the group. The totals are part of the group's state. So if a
 batch is repeated, no rebalance is counted twice. With a new checkpoint, the monitor reads the log again from the start.
 But the table already contains rows up to the offset `reported_up_to` of the partition `reported_in_partition`.
-Rebalances with a row are not counted again: the totals start from the last row.
+Rebalances with a row are not counted again: the new totals continue the totals in the last row.
 """
 
 from __future__ import annotations
@@ -33,14 +33,15 @@ UNKNOWN_CAUSE = "unknown"
 NECESSARY, NEEDLESS, UNKNOWN_NEED = "true", "false", "unknown"
 """Labels that show whether a move was necessary.
 
-If `fewest_moves` is unknown or only a lower bound, it is unknown whether a move was necessary.
+If `fewest_moves` is unknown, each move has the label `unknown`. If `fewest_moves` is only a lower bound, the moves
+above the bound have the label `unknown`.
 """
 
 
 class RebalanceTotals(msgspec.Struct, frozen=True):
-    """Totals since the group's first record: rebalances by primary cause, and moved partitions by need.
+    """Totals since the group's first record: rebalances for each primary cause, and moved partitions for each label.
 
-    Only rebalances with a record are counted. The cause and the moves of a skipped generation are unknown.
+    Generations without a record are not counted, because their causes and moves are unknown.
     """
 
     rebalances_by_cause: dict[str, int] = {}
@@ -60,7 +61,7 @@ class RebalanceHistory(msgspec.Struct, frozen=True):
         """Return True if the rebalance at a position is not counted yet.
 
         Only offsets of the same partition can be compared. Earlier versions of the monitor did not store
-        `reported_in_partition`. If `reported_in_partition` is None, the partition is not checked.
+        `reported_in_partition`. If `reported_in_partition` is None, only the offsets are compared.
         """
         is_same_partition = self.reported_in_partition in {None, position.offsets_topic_partition}
         return not is_same_partition or position.offsets_topic_offset > self.reported_up_to
@@ -81,10 +82,10 @@ def extend_history(
     present_after: GroupSnapshot,
     limits: Limits,
 ) -> tuple[RebalanceHistory, tuple[ReportedRebalance, ...]]:
-    """Add the rebalances between successive snapshots.
+    """Add the rebalances between successive snapshots to the history of a group.
 
-    Returns the new history and the new rows. `present` is the group's state before the snapshots, and `present_after`
-    is the state after them. The result does not depend on how the records are divided into batches.
+    Return the new history and the new rows. `present` is the group's state before the snapshots, and `present_after` is
+    the state after them. The result does not depend on how the records are divided into batches.
 
     >>> extend_history(RebalanceHistory(), GroupSnapshot("g"), [], GroupSnapshot("g"), Limits())[1]
     ()
@@ -155,7 +156,7 @@ def _add_to_totals(totals: RebalanceTotals, rebalance: Rebalance) -> RebalanceTo
 
 
 def moves_by_need(rebalance: Rebalance) -> Mapping[str, int]:
-    """Return the number of moved partitions for each need: necessary, needless or unknown."""
+    """Return the number of moved partitions for each label: necessary, needless or unknown."""
     movement = rebalance.movement
     if not movement.moved_partitions:
         return {}

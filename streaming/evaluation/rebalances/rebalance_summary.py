@@ -12,7 +12,7 @@ from streaming.events import CLASSIC
 from streaming.group.members import member_name
 
 KEPT_NAMES = 32
-"""Maximum number of member names for each kind of change. Only the total number includes the other members."""
+"""Maximum number of member names for each kind of change. Only `changed_members` includes the other members."""
 
 
 class MemberName(msgspec.Struct, frozen=True):

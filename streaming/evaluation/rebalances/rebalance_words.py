@@ -1,6 +1,7 @@
 """Describe a row of the table `rebalances` in one sentence.
 
-The sentence contains member names exactly as the members sent them. Every caller must escape the sentence.
+The sentence contains member names exactly as the members sent them. Every caller must escape the sentence for its
+output format, for example HTML.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _NO_COMMIT_AFTER = {
 
 
 def without_upgrade_tombstones(rows: Sequence[Row]) -> Sequence[Row]:
-    """Remove the rows of tombstones that a change of the protocol wrote: the group was not deleted.
+    """Remove each row `deleted` that belongs to an upgrade or downgrade: the group was not deleted.
 
     >>> rows = [{"kind": "deleted"}, {"kind": "upgraded"}, {"kind": "deleted"}]
     >>> [row["kind"] for row in without_upgrade_tombstones(rows)]

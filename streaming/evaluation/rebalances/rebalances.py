@@ -3,48 +3,49 @@
 Rules:
 
 1. In a classic group, each record is compared with the previous record. In a KIP-848 group, the target assignments of
-   successive epochs are compared. An epoch without computed targets is not compared. The moves of members to their
-   targets are not a new rebalance. A snapshot without a generation is not compared. For example, the record is
-   unreadable, or the group is a classic group in the polling mode.
+   successive epochs are compared. An epoch without computed targets is not compared. The later changes of the members'
+   current assignments are not a new rebalance. A snapshot without a generation is not compared. Examples are an
+   unreadable record, and a classic group in the polling mode.
 2. `first_seen`: the first snapshot of a group. `created`: the first snapshot after the group was created again. Neither
-   is compared. A group was created again if it has a lower generation, or a different group type. Different members at
-   the same generation also show that the group was created again. A group was also created again if its records are in
-   a different partition of `__consumer_offsets`. A record after the end of the group also shows that the group was
-   created again. `upgraded` or `downgraded`: the group changed to a different protocol, or back to the classic
-   protocol. For an upgrade or a downgrade, a tombstone is not the end of the group (`advance`, rule 6).
+   is compared. The group was created again if its generation is lower, if its group type is different, or if the same
+   generation has different members. The group was also created again if its record is in a different partition of
+   `__consumer_offsets`, or if the record follows the end of the group. `upgraded` or `downgraded`: the group changed
+   from the classic protocol to a different protocol, or back. For an upgrade or a downgrade, a tombstone is not the end
+   of the group (`advance`, rule 6).
 3. `became_empty`: the group has no members any more. `static_rejoin`: a static member has a new member id, but the
    members and the generation are the same. A static rejoin is not a rebalance. `deleted`: the group no longer exists.
    `rebalance`: all other changes.
 4. A member is identified by its group instance id. A member without a group instance id is identified by its member id.
 5. A rebalance has one or more causes: `strategy_changed`, `member_gone`, `member_joined`, `subscription_changed`,
    `metadata_changed`, `cooperative_followup`, or `unexplained`. `member_gone`: the member left, timed out or was
-   fenced. The records do not show whether the member left, timed out or was fenced. `cooperative_followup`: members
-   rejoin to get the partitions that the previous round withheld from a different member. Partitions that return to
-   their earlier owners do not prove this cause: the topic may have been created again. `unexplained`: the records show
-   no other cause. If there are several causes, the *primary* cause is the first cause in this list. A change of the
-   whole group comes before a change of one member. `member_gone` comes before `member_joined`, because a new member
-   often replaces a lost member.
-6. `metadata_changed`: a topic that members subscribe to before and after the rebalance has more known partitions. Known
-   partitions are partitions that a member has or claims. Before the rebalance, partitions without an owner are also
-   known. So a partition that gets an owner again does not increase the number of known partitions. Both before and
-   after the rebalance, the known partitions must have no gap. Fewer known partitions do not prove the cause, because
-   the leader may have left partitions without an owner. Samples cannot prove the cause, because the monitor may read
-   records that are older than its first sample. After the record of an upgrade or downgrade, `metadata_changed` cannot
-   be proven. The record of an upgrade or downgrade does not contain the partitions of members that left. In a share
-   group, `metadata_changed` cannot be proven, because partitions are added to the group one by one.
+   fenced. The records do not show which of the three happened. `cooperative_followup`: a member gets a partition that a
+   different member had and that the previous round withheld. If a withheld partition returns to its earlier owner,
+   `cooperative_followup` is not proven: the topic may have been created again. `unexplained`: the records show no other
+   cause. If there are several causes, the *primary* cause is the first of them in the order of `CAUSES`.
+   `strategy_changed` is first in this order, because it concerns the whole group. `member_gone` precedes
+   `member_joined`, because a new member often replaces a lost member.
+6. `metadata_changed`: the number of known partitions of a topic rose. Members must subscribe to the topic before and
+   after the rebalance. A partition is known if a member has or claims the partition. The number before the rebalance
+   also includes the partitions that had no owner then. So a partition that gets an owner again does not increase the
+   number of known partitions. Both before and after the rebalance, the known partitions must have no gap. A lower
+   number does not prove `metadata_changed`, because the leader may have left partitions without an owner. Samples are
+   not used, because the monitor also reads records that are older than its first sample. After the record of an upgrade
+   or downgrade, `metadata_changed` cannot be proven, because this record does not contain the partitions of members
+   that left. In a share group, `metadata_changed` cannot be proven, because partitions are added to the group one by
+   one. Streams groups are not checked for `metadata_changed`.
 7. A partition has moved if its present owner is different from its previous owner. A partition without a previous or a
-   present owner has not moved. If a cooperative round withholds partitions, its moves are not counted. The next round
-   is compared with the owners before the first round, so each move is counted once. `assignors.fairness` computes
-   `fewest_moves`. `fewest_moves` is None if a partition has no owner or several owners. For Kafka Streams,
+   present owner has not moved. If a cooperative round withholds partitions, the moves of this round are not counted.
+   The next round is compared with the owners before the first round, so each move is counted once. `assignors.fairness`
+   computes `fewest_moves`. `fewest_moves` is None if a partition has no owner or several owners. For Kafka Streams,
    `fewest_moves` is also None, because its assignor assigns tasks, not partitions.
 8. The sync time is the time that the group waited for the leader's assignment. The sync time ends at the timestamp of
-   the record. Only the first record of a generation shows the sync time. If the computed time is longer than the
-   rebalance timeout of every member, the sync time is unknown.
-9. If records of members are missing before or after the rebalance, the causes are None. `not_known` names the missing
-   records. If bytes of a classic member are unreadable, only facts from these bytes are unknown. Then the subscription
-   of the member does not prove a cause, and moves are unknown. Causes that other records prove are still reported. An
-   unresolved regular expression is not a missing record: the member has no topics yet. When the coordinator resolves
-   the expression, the cause is `subscription_changed`.
+   the record. Only the first record of a generation shows the sync time. If the computed sync time is longer than the
+   longest rebalance timeout of the members, the sync time is unknown.
+9. If data of a KIP-848 group are missing before or after the rebalance, `causes` is None. `not_known` names the missing
+   data. If the subscription of a classic member cannot be decoded, the subscription proves no cause. If the assignment
+   of a classic member cannot be decoded, the moves are unknown. All other proven causes are still reported. An
+   unresolved regular expression is not missing data: the member has no topics yet. When the coordinator resolves the
+   expression, the cause is `subscription_changed`.
 """
 
 from __future__ import annotations
@@ -108,10 +109,10 @@ class Rebalance(msgspec.Struct, frozen=True):
 
     `causes` contains all proven causes in the order of `CAUSES`. If the change is not a rebalance, `causes` can be
     empty. If the causes are unknown, `causes` is None. `members` is the number of members after the rebalance.
-    `changes` is sorted by `key`, and contains the members that joined, left, or have different partitions than before.
-    `skipped_generations` is the number of generations without a record since the previous record. For groups that are
-    not classic, `skipped_generations` is None, because each epoch has a record. Only the kinds `rebalance` and
-    `became_empty` have `skipped_generations`. `not_known` contains the names of the missing records, in Kafka's terms.
+    `changes` contains the changed members (`member_changes`), sorted by `key`. `skipped_generations` is the number of
+    generations without a record since the previous record. For groups that are not classic, `skipped_generations` is
+    None, because each epoch has a record. Only the kinds `rebalance` and `became_empty` have `skipped_generations`.
+    `not_known` contains the names of the missing data.
     """
 
     position: Position
@@ -143,12 +144,12 @@ class Rebalance(msgspec.Struct, frozen=True):
 class RebalanceBaseline(msgspec.Struct, frozen=True):
     """The state of the group after its last rebalance. The next rebalance is compared with the baseline.
 
-    If `snapshot` is None, the snapshot is equal to the group's present state (see `rebalance_history`). `end` is the
-    snapshot at the end of the group: the tombstone, or the time when no broker listed the group. If a cooperative round
-    withheld partitions, `owners_before` contains the partitions that each member had before that round. `unowned`
+    `snapshot` is stored as None if it is equal to the group's present state (see `rebalance_history`). `end` is the
+    snapshot that shows the end of the group: there is a tombstone, or no broker listed the group. If a cooperative
+    round withheld partitions, `owners_before` contains the partitions that each member had before that round. `unowned`
     contains the partitions without an owner after the last rebalance. If `is_partial` is True, the last record was the
-    record of an upgrade or downgrade. The record of an upgrade or downgrade does not contain the partitions of members
-    that left. So the partitions of members that left are missing in `snapshot`.
+    record of an upgrade or downgrade. This record does not contain the partitions of members that left, so `snapshot`
+    does not contain them.
     """
 
     snapshot: GroupSnapshot | None
@@ -290,10 +291,10 @@ def _kind_of_same_generation(before: GroupSnapshot, after: GroupSnapshot) -> str
 
 
 def _not_known(snapshot: GroupSnapshot) -> tuple[str, ...]:
-    """Return the names of the missing records. Current assignments do not count, because only targets are compared.
+    """Return the names of the missing data. Current assignments are ignored, because only targets are compared.
 
-    An unresolved regular expression is not a missing record. In the polling mode, each regular expression is a missing
-    record, because responses never contain the topics.
+    In the log, an expression that the coordinator has not resolved yet is not missing data. In the polling mode, the
+    topics of each regular expression are missing data, because responses never contain these topics.
     """
     if snapshot.modern is None:
         return unknown_bytes(snapshot)
@@ -303,7 +304,7 @@ def _not_known(snapshot: GroupSnapshot) -> tuple[str, ...]:
 
 
 def _misses_members(snapshot: GroupSnapshot | None) -> bool:
-    """Return True if the snapshot may not contain all members. A classic group's record contains all members."""
+    """Return True if members can be missing from the snapshot. A classic group's record contains all members."""
     return snapshot is not None and snapshot.classic is None and bool(_not_known(snapshot))
 
 
@@ -314,7 +315,7 @@ def _proven(
     then: Sequence[GroupMember],
     now: Sequence[GroupMember],
 ) -> Mapping[str, bool]:
-    """Return whether each cause that concerns the whole group is proven."""
+    """Return the causes that concern the whole group, and for each cause True if it is proven."""
     if baseline is None:
         return {}
     had_all = after.group_type in {CLASSIC, CONSUMER} and not baseline.is_partial
@@ -326,9 +327,9 @@ def _proven(
 
 
 def _hands_over(baseline: RebalanceBaseline, then: Sequence[GroupMember], now: Iterable[GroupMember]) -> bool:
-    """Return True if a partition that the previous cooperative round withheld from a member now has a different owner.
+    """Return True if a partition that the previous cooperative round withheld has a new owner now.
 
-    Partitions of a member that timed out do not count, because no round withheld these partitions.
+    Partitions of a member that timed out are ignored, because no round withheld these partitions.
     """
     if baseline.owners_before is None:
         return False
@@ -344,8 +345,7 @@ def _causes(
 ) -> tuple[str, ...] | None:
     """Return all proven causes in the order of `CAUSES`.
 
-    The result can be empty if the change is not a rebalance. Return None if no cause is proven and records are missing
-    or unreadable.
+    The result can be empty if the change is not a rebalance. Return None if no cause is proven and data are missing.
     """
     kinds = {change for member in changes for change in member.changes}
     by_members = {

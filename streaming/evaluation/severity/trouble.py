@@ -1,11 +1,11 @@
-"""Find the troubles of a group, and its place among all groups.
+"""Find the troubles of a group, and its rank among all groups.
 
-Each rule that applies adds a trouble to the group. The first rule that applies determines the place of the group:
+Each rule that applies adds a trouble to the group. The first rule that applies determines the rank of the group:
 
-1. A condition is active, or the group has members and no coordinator. Exceptions are the two
-   harmless conditions: `rolling_restart` is a normal deployment, and `subscription_mismatch` can last for months.
-2. The assignment violates a rule: a partition has two owners, an owner does not subscribe, or the verdict is `drift`.
-   Each violated rule is one trouble.
+1. A condition is active, or the group has members and no coordinator. Two conditions do not count, because they are
+   harmless: `rolling_restart` is a normal deployment, and `subscription_mismatch` can last for months.
+2. The assignment violates a rule: a partition has two owners, the owner does not subscribe to the topic, or the verdict
+   is `drift`. Each violated rule is one trouble.
 3. Partitions have no owner, so no member reads the partitions. If the condition `unowned_partitions` is active, only
    rule 1 applies.
 4. Retention has deleted unread records, or is expected to delete unread records within an hour. The rule also applies
@@ -20,9 +20,9 @@ Each rule that applies adds a trouble to the group. The first rule that applies 
    small constant lag do not get this trouble.
 10. The state or the lag of the group is unknown. Without a fresh sample, the conditions are also unknown.
 
-If two groups have the same first rule, the group with more troubles comes first. Then the higher lag in seconds
-decides, then the higher lag in records, then the group id. Groups without a trouble come last. An unknown lag is sorted
-as the lowest lag.
+If the first rule is the same for two groups, the group with more troubles comes first. Then the higher lag in seconds
+decides, then the higher lag in records, then the group id. Groups without a trouble come last. An unknown lag counts as
+lower than all known lags.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ number of troubles and both lags are negated, so that larger values come first.
 
 
 def place(group: GroupFacts, group_troubles: tuple[Trouble, ...]) -> Place:
-    """Return the place of a group with the given troubles."""
+    """Return the sort key of a group. `group_troubles` are its troubles."""
     seconds = -1.0 if group.lag.seconds is None else group.lag.seconds
     records = -1 if group.lag.records is None else group.lag.records
     return (
@@ -105,7 +105,7 @@ def _violations(group: GroupFacts) -> Iterator[Trouble]:
     twice, foreign = group.assignment.owned_twice_partitions, group.assignment.not_subscribed_partitions
     for rule, partitions, what in (
         (Rule.ASSIGNED_TWICE.value, twice, "with two owners, which both process the records"),
-        (Rule.NOT_SUBSCRIBED.value, foreign, "with an owner that does not subscribe to it"),
+        (Rule.NOT_SUBSCRIBED.value, foreign, "with an owner that does not subscribe to the topic"),
     ):
         if partitions:
             yield Trouble(2, short_word(rule), f"{counted(partitions, 'partition')} {what}")
@@ -172,7 +172,7 @@ def _excess(group: GroupFacts) -> Iterator[Trouble]:
         yield Trouble(7, "uneven", text)
         return
     remedy = f"; the strategy {fairness.remedy} would prevent this" if fairness.remedy else ""
-    skew = f"the same members have one more partition than the others in {counted(fairness.skewed_topics, 'topic')}"
+    skew = f"some members have one extra partition in each of {counted(fairness.skewed_topics, 'topic')}"
     yield Trouble(7, "topic skew", f"{text}: {skew}{remedy}")
 
 

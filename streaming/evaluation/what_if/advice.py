@@ -1,18 +1,20 @@
 """Advise how a group can keep up with its producers. The advice comes from a what-if with the measured produce rates.
 
-1. Only the causes `assignment` and `under_provisioned` have advice. A different assignment or more members cannot
-   remove any other cause.
+1. Only the causes `assignment` and `under_provisioned` have advice. For other causes, a different assignment or more
+   members would not help.
 2. The *capacity* is the lowest known capacity of a member (`causes/capacity.py`). The same capacity applies to every
-   member, also to new members. So the advice never gives a fast member more than the lowest capacity.
-3. An assignment is *sufficient* if its busiest member receives at most (1 - HEADROOM) times the capacity. The remaining
-   capacity covers the errors of the measured rates.
+   member, also to new members. So in the advice, even a fast member never gets more records per second than the lowest
+   capacity.
+3. An assignment is *sufficient* if its busiest member receives at most (1 - HEADROOM) times the capacity. The rest of
+   the capacity is a reserve for errors of the measured rates.
 4. There is no advice if the capacity is unknown or 0, or if a produce rate is unknown. There is also no advice if the
-   present assignment is sufficient: the group has recovered, or is moving partitions.
-5. Only the built-in strategies of the group's protocol are computed. For a KIP-848 group, only the coordinator's
-   assignors are computed.
-6. If several assignments are sufficient, the advice is the assignment with the lowest rate of the busiest member. Among
-   equal rates, the advice is the assignment that moves the fewest partitions. Among equal numbers of moves, the group's
-   own strategy comes first, then the order of `BUILT_IN` decides.
+   present assignment is sufficient. In this case, the group has recovered, or partitions are still moving to their new
+   owners.
+5. The monitor tries only the built-in strategies of the group's protocol. For a KIP-848 group, it tries only the
+   coordinator's assignors.
+6. If several assignments are sufficient, the advice is the assignment with the lowest rate of the busiest member. If
+   these rates are equal, the assignment that moves the fewest partitions comes first. If these numbers are also equal,
+   the group's own strategy comes first. Then the order of `BUILT_IN` decides.
 7. Rule 7 applies if the cause is `assignment`, and only the assignment of `heaviest_first` is sufficient. The advice is
    a custom strategy that uses the measured rates as weights (`assignors/CUSTOM.md`). A KIP-848 group gets no advice for
    a custom strategy, because its coordinator computes the assignment. There is also no advice for a custom strategy if
@@ -21,12 +23,12 @@
    consume. The advice is that more members cannot help, because a partition has only one owner. Rule 8 comes before
    rule 6.
 9. If the cause is `under_provisioned` and rule 6 finds nothing, the advice is the smallest sufficient number of
-   members. The group's own strategy is tried first. If no number is sufficient with the group's own strategy, other
+   members. The group's own strategy is tried first. If no number of members is sufficient with this strategy, the other
    strategies are tried. If several strategies are sufficient, rule 6 decides. New members follow rule 1 of
    `assignors/what_if/what_if.py`. There is no advice if the subscriptions differ, because the subscription of a new
-   member is unknown. Numbers of members above MAX_MEMBERS are not computed.
+   member is unknown. The monitor tries at most MAX_MEMBERS members.
 10. To find the number of useful members, the monitor computes an assignment with as many members as partitions. The
-    useful members are the members that have partitions in this computed assignment. More members would be idle.
+    useful members are the members that have partitions in this computed assignment. Additional members would be idle.
 
 The result does not depend on the order of members or partitions.
 """
@@ -79,7 +81,7 @@ class BetterAssignment:
 
 @dataclass(frozen=True, slots=True)
 class WeightedStrategy:
-    """A custom strategy that is weighted by rates is sufficient (rule 7)."""
+    """A custom strategy with the measured rates as weights is sufficient for the present members (rule 7)."""
 
     busiest_records_per_second: float
 
@@ -95,7 +97,7 @@ class WeightedStrategy:
 
 @dataclass(frozen=True, slots=True)
 class TooHotPartition:
-    """A partition that receives more than a member can consume (rule 8)."""
+    """A partition that receives more records than a member can consume (rule 8)."""
 
     partition: TopicPartition
     produced_records_per_second: float
@@ -151,7 +153,7 @@ class LateGroupInputs(NamedTuple):
 
     @property
     def target_records_per_second(self) -> float:
-        """The limit of rule 3: the most records per second that a member receives in a sufficient assignment."""
+        """The limit of rule 3, in records per second. In a sufficient assignment, no member exceeds this limit."""
         return (1 - HEADROOM) * self.capacity_records_per_second
 
 
@@ -201,7 +203,7 @@ def _rates_are_unknown(late: LateGroupInputs) -> bool:
 
 
 def _subscribed_partitions(late: LateGroupInputs) -> Iterator[TopicPartition]:
-    """Yield each partition that a strategy assigns."""
+    """Yield each partition of the subscribed topics."""
     spec = late.group.spec
     for topic in subscribers_by_topic(spec, spec.members):
         yield from ((topic, number) for number in range(spec.partition_count(topic)))
@@ -264,7 +266,7 @@ def _useful_members(late: LateGroupInputs, strategy: PartitionAssignor) -> int:
 def _best_sufficient(
     late: LateGroupInputs, strategies: tuple[PartitionAssignor, ...], new_members: int
 ) -> tuple[float, Outcome] | None:
-    """Return the best sufficient assignment (rules 3 and 6), with the produce rate of its busiest member."""
+    """Return the produce rate of the busiest member, and the best sufficient assignment (rules 3 and 6)."""
     outcomes = _outcomes(late, strategies, new_members)
     rates = ((one.busiest_records_per_second, one) for one in outcomes)
     sufficient = [(rate, one) for rate, one in rates if rate is not None and rate <= late.target_records_per_second]

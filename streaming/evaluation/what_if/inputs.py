@@ -1,9 +1,10 @@
 """Collect the inputs of a group's what-if. The page and the advice use the same inputs.
 
-1. Nothing is computed if an open transaction blocks the group, or if the group is not evaluated. Nothing is computed if
-   a partition count, a subscription or an assignment is unknown. For example, Kafka Connect groups, share groups and
-   groups without members are not evaluated.
-2. Nothing is computed for a group above `MAX_PARTITIONS` partitions or `MAX_MEMBERS` members (`is_too_large`).
+1. Nothing is computed if an open transaction blocks the group, or if a partition count, a subscription or an assignment
+   is unknown. Nothing is computed if the group is not evaluated. Examples are Kafka Connect groups, share groups and
+   groups without members.
+2. Nothing is computed for a group with more than `MAX_PARTITIONS` partitions or more than `MAX_MEMBERS` members
+   (`is_too_large`).
 3. The produce rate of a partition comes from the rows of the group's lag (`evaluation.lag.rates`). If the group has not
    committed an offset of a partition, the rate of the partition is unknown. Exception: the rate of an empty partition
    is 0.
@@ -34,12 +35,12 @@ class WhatIfInputs(NamedTuple):
 
     @property
     def is_too_large(self) -> bool:
-        """True if the driver does not compute the strategies (rule 2)."""
+        """True if the group is too large for the driver (rule 2)."""
         return len(self.owners) > MAX_PARTITIONS or len(self.spec.members) > MAX_MEMBERS
 
 
 def what_if_refusal(snapshot: GroupSnapshot | None, *, is_blocked: bool, is_evaluated: bool) -> str | None:
-    """Return the reason why nothing is computed (rule 1), or None if the strategies can be computed."""
+    """Return the reason why nothing is computed (rule 1), or None if a what-if is possible."""
     if is_blocked:
         return "an open transaction blocks the latest records of the group"
     if snapshot is None or not is_evaluated:
@@ -52,7 +53,7 @@ def what_if_refusal(snapshot: GroupSnapshot | None, *, is_blocked: bool, is_eval
 
 
 def what_if_inputs(snapshot: GroupSnapshot) -> WhatIfInputs:
-    """Return the inputs of all strategies for the present group. The stored what-if results use the same inputs."""
+    """Return the inputs of all strategies for the present group. `alternatives.py` uses the same inputs."""
     inputs = assignment_inputs(snapshot)
     return WhatIfInputs(inputs.spec, inputs.first_owners)
 

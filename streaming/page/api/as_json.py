@@ -58,7 +58,7 @@ def groups_json(
 ) -> dict[str, Any]:
     """Return the document of a list of groups.
 
-    `groups` contains at most the requested number of groups. `total_groups` is the number of groups without this limit.
+    `groups` contains at most the requested number of groups. `total_groups` counts all groups that match the search.
     """
     listed = [{"cluster": one.cluster, **summary_json(one.group)} for one in groups]
     return {**monitors_json(clusters), "total_groups": total_groups, "groups": listed}

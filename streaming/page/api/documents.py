@@ -1,6 +1,6 @@
 """Defines the fields of all responses of the API. `openapi` builds the OpenAPI document from the types.
 
-Each class is one schema. For a value that the API returns unchanged, its Python type is the schema, for example
+Each class is one schema. If the API returns a value unchanged, the schema is the Python type of the value, for example
 `PartitionLag`. `as_json` and `events` create the documents. The tests compare the fields of responses with the types.
 `API.md` describes the fields.
 """

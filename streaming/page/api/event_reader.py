@@ -1,8 +1,8 @@
 """Reads the events of a request from the tables (`events`).
 
-A request reads at most `MAX_COMMITS` commits and `MAX_ROWS` rows of each table. The limits also include rows of
-clusters that the request does not select. If more rows exist, `has_more` is true. The client requests the remaining
-rows with the next cursor.
+A request reads at most `MAX_COMMITS` commits and `MAX_ROWS` rows of each table. Rows of clusters that the request does
+not select also count. If more rows exist, `has_more` is true. The client requests the remaining rows with the next
+cursor.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _FIRST_ROWS = 1_000
 Most requests need only the first query, and not the second query with the other rows.
 """
 MAX_KEY_CHARS = 1_000
-"""Cursors contain a row number instead of a longer key, because the port limits the size of a request."""
+"""If a key is longer, the cursor contains only a row number, because the port limits the size of a request."""
 
 
 class EventReader:
@@ -83,7 +83,7 @@ def _stream(kind: EventType, table: CommittedTable, cursor: Cursor) -> Stream:
 
 
 def _bounded(steps: Iterator[Step]) -> Iterator[Step]:
-    """Yield at most `MAX_ROWS` steps. If the limit is reached, also yield a step without a row to end the response."""
+    """Yield at most `MAX_ROWS` steps. At this limit, yield one more step, without a row, to end the response."""
     for number, step in enumerate(steps, start=1):
         yield step
         if number == MAX_ROWS:

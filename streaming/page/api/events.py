@@ -9,14 +9,14 @@ repeated rows (`is_repeated`). Rules:
    request.
 2. Within one type, the stored events come first, sorted by time. Events that the monitor writes later follow in the
    order of their commits (`delta.commit_order`). Events in the same commit are sorted by time. The monitor can write an
-   event late, with an older time. A client that polls with the last cursor also receives a late event.
+   event late, after events with a later time. A client that polls with the newest cursor also receives late events.
 3. Rule 2 determines the next event of each type. The response continues with the earliest event among the next events
    of all types. So the limit of a response does not change the order of events.
 4. A cursor contains one position for each table. If a later version of the monitor adds a table, older cursors contain
    no position for the new table. A client with an older cursor also receives the stored events of the new table.
-5. A cursor becomes invalid if the client did not poll for hours. A table that was created again also makes a cursor
-   invalid. The response then has the status 410, and the client must start again with a time. The client can recognise
-   known events, because the `id` of an event stays the same.
+5. A cursor becomes invalid if the client did not poll for hours, or if a table was deleted and created again. The
+   response then has the status 410, and the client must start again with a time. The client can recognise known events,
+   because the `id` of an event stays the same.
 """
 
 from __future__ import annotations
@@ -50,12 +50,14 @@ class BadSinceError(ValueError):
 
 
 class Position(msgspec.Struct, frozen=True, array_like=True):
-    """A position in one table. The client has read the first `rows` rows of a day, or of a table version.
+    """A position in one table. The client has read the first `rows` rows of a day, or of a commit.
 
-    `version` is the table version that contains the stored events. `day` is the date whose rows the client reads.
-    `after` is the key of the last row of this day that the client has read (`delta.commit_order`). `after` is empty at
-    the start of a day, and in cursors of earlier versions of the monitor. For events after the stored events, `day` and
-    `after` are empty.
+    For the stored events, `version` is the table version that contains them, and `day` is the date whose rows the
+    client reads. `after` is the key of the last row that the client has read on this day (`delta.commit_order`).
+    `after` is empty in three cases: the client has read no row of the day, the key is too long
+    (`event_reader.MAX_KEY_CHARS`), or an earlier version of the monitor wrote the cursor.
+
+    For later events, `version` is the version of the commit. `day` and `after` are empty.
     """
 
     table_id: str
@@ -66,7 +68,7 @@ class Position(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Cursor(msgspec.Struct, frozen=True, array_like=True):
-    """The position for each event type. `since_ms` is the start time of the stored events."""
+    """The position for each event type. The client reads the stored events since `since_ms`."""
 
     since_ms: Count
     positions: dict[str, Position]
@@ -77,8 +79,8 @@ class EventType:
     """One type of event and its table.
 
     Stored rows are sorted by the columns in `order`. The first column in `order` is the time. The values of all columns
-    in `order` identify a row. `details` names the columns in the response. `text` describes a row in a sentence.
-    `unused` names large columns that no response needs, so they are not read.
+    in `order` identify a row. `details` lists the columns in the field `details` of the response. `text` describes a
+    row in a sentence. `unused` lists large columns that the reader does not read, because no response needs them.
     """
 
     name: str

@@ -1,6 +1,6 @@
 """Builds the OpenAPI document (version 3.1) of the API.
 
-The schemas come from the types in `documents`. Descriptions of fields come from `API.md`, and filters from
+The schemas come from the types in `documents`. The descriptions of fields come from `API.md`. The filters come from
 `finding.search`. Schemas allow unknown fields, because later versions can add fields.
 """
 
@@ -34,7 +34,7 @@ _Response = tuple[str, str, tuple[str, ...]]
 
 _UNKNOWN: _Response = (
     "404",
-    "The cluster or the group does not exist, or the tables do not cover the moment.",
+    "The cluster or the group does not exist, or the tables contain no rows for the requested time.",
     ("Error", "PastError"),
 )
 _UNKNOWN_INCIDENT: _Response = ("404", "The cluster or the incident does not exist.", ("Error",))
@@ -45,23 +45,29 @@ _NO_INCIDENT_TABLE: _Response = (
 )
 _NO_MOMENT: _Response = (
     "400",
-    "`at`, `from` or `to` is invalid, or not possible in this combination. Or the query string is invalid.",
+    "The query string, `at`, `from` or `to` is invalid. Or this combination of `at`, `from` and `to` is not possible.",
     ("Error", "PastError"),
 )
 _NO_LIST: _Response = (
     "400",
-    "`at` or the query string is invalid, a filter or the order is not possible with `at`, or `from` or `to` is set.",
+    (
+        "Possible reasons: the query string or `at` is invalid; the request contains `from` or `to`; a filter or the"
+        " order is not possible together with `at`."
+    ),
     ("Error", "PastError"),
 )
 _NO_PAST: _Response = (
     "400",
-    "The request contains `at`, `from` or `to`, or the query string is invalid.",
+    "The query string is invalid, or the request contains `at`, `from` or `to`.",
     ("Error", "PastError"),
 )
-_ONLY_PRESENT = " You cannot use it together with `at`."
+_ONLY_PRESENT = " This parameter is not possible together with `at`."
 _CATCHING_UP: _Response = (
     "503",
-    "The monitor reads the log for the first time, it cannot read the tables, or too many requests read the tables.",
+    (
+        "Possible reasons: the monitor still reads `__consumer_offsets` for the first time; the monitor cannot read the"
+        " tables; too many requests read the tables at the same time."
+    ),
     ("Error", "PastError"),
 )
 
@@ -74,8 +80,8 @@ def openapi_document() -> Mapping[str, Any]:
         "info": {
             "title": "kafka-rebalance-monitor",
             "version": "v1",
-            "description": "Consumer groups, their lag, and their events. null means unknown. Times are milliseconds"
-            " since 1970 (UTC). Names come from clients: escape them before you show them.",
+            "description": "Consumer groups, their lag, and their events. null means unknown or no value. Times are"
+            " milliseconds since 1970 (UTC). Names come from clients: escape them before you show them.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/"}],
@@ -120,11 +126,11 @@ def _group_paths(cluster: Mapping[str, Any]) -> dict[str, Any]:
     ]
     at = _parameter(
         "at",
-        "A moment: a time in UTC, or milliseconds since 1970. With `at`, the response describes this moment, and"
-        " its values come from the tables.",
+        "A time in UTC, or milliseconds since 1970. With `at`, the response describes the groups at this time. All"
+        " values come from the tables.",
     )
     generations = [
-        _parameter(name, "A generation or a moment. With `from` and `to`, the response compares two generations.")
+        _parameter(name, "A generation or a time. With `from` and `to`, the response compares two generations.")
         for name in ("from", "to")
     ]
     of_group = [at, *generations, cluster]
@@ -139,7 +145,8 @@ def _group_paths(cluster: Mapping[str, Any]) -> dict[str, Any]:
     present_orders = ", ".join(f"`{name}`" for name in WITHOUT_PAST)
     order = _parameter(
         "sort",
-        f"The order of the groups. The default is `trouble`. You cannot use {present_orders} together with `at`.",
+        "The order of the groups. The default is `trouble`. The values"
+        f" {present_orders} are not possible together with `at`.",
         {"type": "string", "enum": list(SORTS)},
     )
     limit = _parameter("limit", "Maximum number of groups.", {"type": "integer", "minimum": 0, "maximum": 20_000})
@@ -169,7 +176,7 @@ def _incident_paths(cluster: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "/api/v1/incidents": _get(
             "listIncidents",
-            "The open incidents, and the other incidents of the last seven days",
+            "The open incidents, and the incidents that ended in the last seven days",
             [_parameter("group", "The response contains only incidents with evidence about this group."), cluster],
             (("200", "The incidents.", ("IncidentList",)), _NO_PAST, _UNKNOWN_INCIDENT),
         ),
@@ -186,12 +193,12 @@ def _event_paths(cluster: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "/api/v1/events": _get(
             "listEvents",
-            "Rebalances, starts and ends of conditions and of causes of lag, and changes of incidents",
+            "Rebalances; starts and ends of conditions and of causes of lag; changes of incidents",
             [
                 _parameter(
                     "since",
                     "A cursor (`next` of the last response), or a time. Without `since`, the first response starts with"
-                    " the oldest stored event.",
+                    " the oldest event in the tables.",
                 ),
                 _parameter("limit", "Maximum number of events.", _EVENT_LIMIT),
                 cluster,
@@ -200,11 +207,11 @@ def _event_paths(cluster: Mapping[str, Any]) -> dict[str, Any]:
                 ("200", "The events.", ("Events",)),
                 (
                     "400",
-                    "`since` is neither a cursor nor a time, or the request contains `at`, `from` or `to`.",
+                    "`since` is neither a cursor nor a time. Or the request contains `at`, `from` or `to`.",
                     ("Error", "EventsError", "PastError"),
                 ),
                 ("404", "The cluster does not exist.", ("EventsError",)),
-                ("410", "The cursor is too old. Start again with a time.", ("EventsError",)),
+                ("410", "The cursor is no longer valid. Send a request with a time as `since`.", ("EventsError",)),
                 (
                     "503",
                     "The monitor cannot read the tables now. Repeat the request with the same cursor.",
@@ -253,7 +260,7 @@ def _schemas() -> dict[str, Any]:
 
 
 def _described(schema: Mapping[str, Any], meanings: Mapping[str, str]) -> dict[str, Any]:
-    """Return a schema with descriptions from API.md.
+    """Return a schema with descriptions from API.md. The Python words None and False become null and false.
 
     Only the schemas in `_WITH_OPTIONAL_FIELDS` have optional fields. Responses always contain all other fields, so the
     schemas have no default values.
@@ -267,7 +274,8 @@ def _described(schema: Mapping[str, Any], meanings: Mapping[str, str]) -> dict[s
     }
     optional = set(properties) - set(schema.get("required", ())) if schema["title"] in _WITH_OPTIONAL_FIELDS else set()
     required = sorted(set(properties) - optional)
-    description = " ".join(schema.get("description", schema["title"]).split())
+    text = " ".join(schema.get("description", schema["title"]).split())
+    description = text.replace("None", "null").replace("False", "false")
     return {"type": "object", "description": description, "properties": properties, "required": required}
 
 

@@ -58,7 +58,7 @@ class PastGroupFields(GroupFacts):
 
 
 class PastGroupList(Past):
-    """The groups at a time in the past."""
+    """The groups at the requested time in the past."""
 
     total_groups: int
     groups: list[PastGroupFields]
@@ -73,7 +73,7 @@ class LastFindings(TypedDict):
 
 
 class PastGroupDocument(Past, PastGroupFields):
-    """One group at a time in the past."""
+    """One group at the requested time in the past."""
 
     last_findings: LastFindings | None
     record_timestamp_ms: int | None
@@ -95,7 +95,7 @@ class Generation(TypedDict):
 
 
 class ChangedMember(TypedDict):
-    """A member that joined, left, or has different partitions than before."""
+    """A member that joined, left, rejoined, changed its subscription, or has different partitions than before."""
 
     member_id: str
     previous_member_id: str | None

@@ -1,4 +1,4 @@
-"""Converts groups of the past to JSON.
+"""Makes the JSON documents about groups in the past.
 
 In documents about the past and about the present, equal field names have the same meaning (API.md).
 """
@@ -45,7 +45,7 @@ def past_groups_json(
     total_groups: int,
     causes: Mapping[tuple[str, str], Row],
 ) -> dict[str, Any]:
-    """Return the document of all groups at a time. The keys of `causes` are pairs of cluster and group id."""
+    """Return the document of the groups at the time `at_ms`. The keys of `causes` are pairs of cluster and group id."""
     listed = [
         {
             "cluster": one.cluster,
@@ -58,7 +58,7 @@ def past_groups_json(
 
 
 def past_group_json(at_ms: int, cluster: CoveredCluster, past: PastGroup) -> dict[str, Any]:
-    """Return the document of one group at a time."""
+    """Return the document of one group at the time `at_ms`."""
     group = past.report
     return {
         **past_json(at_ms, [replace(cluster, measurement=past.measurement)]),

@@ -28,12 +28,12 @@ class Page(Generic[Row]):
 
     @property
     def last(self) -> int:
-        """The number of the last row."""
+        """The number of the last row, counted from 1."""
         return self.first + len(self.rows) - 1 if self.rows else 0
 
 
 def page_of(rows: Sequence[Row], address: Address, parameter: str, anchor: str) -> Page[Row]:
-    """Return the page of `rows` that a request selects.
+    """Return the page that a request selects from `rows`.
 
     The value of `parameter` is the number of rows before this page. If the value is too large, return the last page.
 

@@ -4,9 +4,9 @@
    value. `host` selects the groups with a client host whose name contains the value. The comparison ignores case.
 2. `trouble`, `state`, `strategy` and `team` select the groups that have exactly the given value.
 3. A group must match all given parameters. An empty parameter matches every group.
-4. `sort` is a key of SORTS. Names are sorted alphabetically, and numbers from the largest to the smallest. A group with
-   an unknown or empty value comes last. Groups with equal values are sorted by trouble. Without a valid `sort`, the
-   worst group comes first.
+4. `sort` is a key of SORTS. Names are sorted alphabetically. Numbers are sorted from the largest to the smallest. A
+   group with an unknown or empty value comes last. Groups with equal values are sorted by trouble. Without a valid
+   `sort`, the worst group comes first.
 5. If a group has several topics or hosts, `sort` uses the alphabetically first name.
 """
 
@@ -25,7 +25,7 @@ VALUES = ("trouble", "state", "strategy", "team")
 FILTERS = (*TEXTS, *VALUES)
 BY_TROUBLE = "trouble"
 WITHOUT_PAST = ("topic", "host", "team")
-"""Parameters and sort keys that a list of the past cannot use, because the reports of the past lack these values."""
+"""Parameters and sort keys that a list about the past cannot use, because past reports do not contain the values."""
 
 Predicate = Callable[[GroupReport], bool]
 Choices = Mapping[str, Counter[str]]

@@ -1,13 +1,13 @@
-"""Collects what the page of a topic shows: its groups, the owners of its partitions, and its rates.
+"""Collects what the page of a topic shows: groups, owners of partitions, and rates.
 
-1. A group reads a topic if a member subscribes to the topic or owns a partition of the topic. The group also reads the
-   topic if it has committed offsets for the topic (`GroupReport.topics`).
-2. The partition count comes from the last sample. If the last sample is stale, all values from samples are unknown. For
-   a stale sample, the page shows only the partitions with an owner.
+1. A group reads a topic if a member subscribes to the topic, if a member owns a partition of the topic, or if the group
+   has committed offsets for the topic (`GroupReport.topics`).
+2. The partition count comes from the last sample. If the last sample is stale, all values from samples are unknown, and
+   the page shows only the partitions with an owner.
 3. The monitor measures the produce rate of a partition only if a group has committed offsets for the partition. The
    rate is unknown if an open transaction blocks all groups with committed offsets for the partition. The load of the
    topic and its hottest partition come from `evaluation.lag.topic_loads`.
-4. If an open transaction blocks a group, its owners and its lag are unknown.
+4. If an open transaction blocks a group, the owners of its partitions and its lag are unknown.
 """
 
 from __future__ import annotations

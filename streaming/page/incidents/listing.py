@@ -4,11 +4,12 @@
    state contains no incidents until the cluster is ready. While the cluster is not ready, all incidents come from the
    table.
 2. `?group=` selects the incidents that have evidence about this group.
-3. Open incidents come first, sorted by their number of groups, the largest number first. Open incidents with equally
-   many groups are sorted by start time, the newest first. Ended incidents follow, the newest first.
-4. While the cluster is not ready, the monitor does not know whether an open incident has ended. Open incidents from the
-   table can also have ended. The list sorts possibly open incidents like open incidents, and shows their last sampled
-   values. Exception: with a fresh sample, the monitor always knows whether a coordinator is missing.
+3. Open incidents come first, sorted by their number of groups, the largest number first. Open incidents with the same
+   number of groups are sorted by start time, the newest first. Ended incidents follow, the newest first.
+4. While the cluster is not ready, the monitor does not know whether an open incident has ended. An incident that is
+   open in the table has possibly ended. The list sorts possibly open incidents like open incidents. The values of
+   possibly open incidents come from the last sample. Exception: with a fresh sample, the monitor always knows whether a
+   coordinator is missing.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ MAX_LISTED = 200
 class IncidentEntry:
     """An incident with its cause, its section of the runbook, and its sentences.
 
-    `is_current` is False if it is unknown whether the incident is still open (rule 4).
+    If `is_current` is False, the monitor does not know whether the incident is still open (rule 4).
     """
 
     incident: Incident
@@ -98,8 +99,8 @@ class IncidentListing:
 class IncidentLag(NamedTuple):
     """The lag of the groups of an incident at the last sample.
 
-    `most_behind` is the report of the group with the largest lag in seconds. `most_behind` is None if no group has a
-    known lag in seconds above 0. `unknown_groups` is the number of groups whose lag is unknown.
+    `most_behind` is the report of the group with the largest lag in seconds. `most_behind` is None if the lag in
+    seconds of every group is 0 or unknown. `unknown_groups` is the number of groups whose lag is unknown.
     """
 
     most_behind: GroupReport | None = None
@@ -129,7 +130,7 @@ def open_incidents(clusters: Sequence[WatchedCluster]) -> Sequence[KnownIncident
 
 
 def list_incidents(clusters: Sequence[tuple[WatchedCluster, IncidentTable]], group_id: str | None) -> IncidentListing:
-    """Return the incidents of the clusters (rule 1). If `group_id` is not None, select by group (rule 2)."""
+    """Return the incidents of the clusters (rule 1). If `group_id` is set, select incidents by group (rule 2)."""
     found, errors = list[KnownIncident | IncidentEntry](), list[str]()
     for watched, reader in clusters:
         stored = reader.recent(watched.now_ms)

@@ -1,7 +1,7 @@
 """Reads incidents from the table.
 
 1. `recent` returns the incidents that changed in the last RECENT_DAYS days. `recent` does not read the evidence,
-   because the table also contains the cause and the sentences. `find` also finds older incidents in the table.
+   because the cause and the sentences have their own columns. `find` also finds older incidents in the table.
 2. The reader caches results for CACHE_SECONDS. While the cluster is ready, pages take open incidents from the monitor
    state.
 3. If the reader cannot read the table, the page shows the reason.
@@ -29,7 +29,10 @@ _IS_ID = re.compile("[0-9a-f]{12}")
 
 
 class IncidentReader:
-    """Reads the table in the folder `root`. `monotonic_seconds` returns the time of a clock that never goes back."""
+    """Reads the table in the folder `root`.
+
+    `monotonic_seconds` returns the time of a clock that never goes backwards.
+    """
 
     def __init__(self, root: str, cluster: str, monotonic_seconds: Callable[[], float]) -> None:
         self._root = root

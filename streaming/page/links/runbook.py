@@ -2,11 +2,11 @@
 
 Each section has the name of an alert. An incident links to the section of its cause.
 
-1. A trouble links to the section of the alert about the same problem (SECTIONS). For an owner that breaks a rule of the
+1. A trouble links to the section of the alert about the same problem (SECTIONS). If an owner breaks a rule of the
    strategy, the link opens the section about drift.
 2. If `links.runbook_url` is set, the link opens the section at that address. If only `links.grafana_url` is set, the
-   link opens the section's panel in Grafana. Without both settings, there is no link. The links of alerts follow the
-   same rule (`dashboards/alerts/links.py`).
+   link opens the section's panel in Grafana. If neither is set, there is no link. The links of alerts follow the same
+   rule (`dashboards/alerts/links.py`).
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 1. `at` is allowed for the list of groups and for one group. `from` and `to` are allowed for one group, but only
    together and without `at`.
-2. The pages and documents of topics, hosts, incidents and events always show the present. The monitor refuses `at`,
-   `from` and `to` for an address that always shows the present.
-3. An empty parameter is treated as a missing parameter. Other addresses (style sheet, probes) ignore the parameters.
+2. The pages and documents of topics, hosts, incidents and events always show the present. For these addresses, the
+   monitor refuses `at`, `from` and `to`.
+3. An empty parameter counts as missing. Other addresses (style sheet, probes) ignore the parameters.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def group_prefix(path: str) -> str | None:
 
 
 def is_answerable(path: str) -> bool:
-    """Return False if a request for the path ignores the parameters `at`, `from` and `to` (rule 3).
+    """Return True if the monitor checks `at`, `from` and `to` for the path. Other paths ignore them (rule 3).
 
     >>> [is_answerable(path) for path in ("/", "/groups/a", "/topics/a", "/incidents/0a", "/style.css")]
     [True, True, True, True, False]

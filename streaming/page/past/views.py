@@ -1,4 +1,4 @@
-"""Computes the values that a page of the past shows in addition to the report of the group."""
+"""Computes the values that a page about the past shows in addition to the report of the group."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HOUR_MS = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class PastMoment:
-    """The moment that a page shows. `earlier` is one hour before the moment. `later` is one hour after the moment.
+    """The moment that `?at=` selects. `earlier` is one hour before the moment. `later` is one hour after the moment.
 
     `later` is None if one hour after the moment is in the future.
     """
@@ -100,7 +100,7 @@ def last_findings(past: PastGroup) -> Sequence[str]:
 
 @dataclass(frozen=True, slots=True)
 class PastMember:
-    """One member at a moment. `topics` lists the partitions: each topic with its partition numbers as ranges.
+    """One member at the moment `?at=`. `topics` lists the partitions: each topic with its partition numbers as ranges.
 
     None means unknown. `partitions` counts the partitions that the leader or the coordinator assigned to the member.
     `expected` counts the partitions that the group's strategy assigns to the member.
@@ -147,7 +147,7 @@ _CHANGES = {GONE: "left", JOINED: "joined", REJOINED: "new member id", RESUBSCRI
 
 
 def past_changes(changes: Iterable[MemberChange]) -> Sequence[PastChange]:
-    """Describe the changes of members. Members that left come first, then members that joined."""
+    """Describe how each member changed. Members that left come first, then members that joined."""
     rank = {GONE: 0, JOINED: 1}
     ordered = sorted(changes, key=lambda one: (min((rank.get(kind, 2) for kind in one.changes), default=2), one.key))
     return [

@@ -50,7 +50,7 @@ class Site:
         return self.page("no_cluster.html", [one.watch() for one in self.clusters], NOT_FOUND)
 
     def refuse(self, refusal: Refusal, kind: str, name: str | None, address: Address) -> Answer:
-        """Return the page for a group, topic or host that is not found in exactly one cluster."""
+        """Return the page for a `Refusal`: the search for a group, topic or host did not find exactly one cluster."""
         if refusal.reason == NO_CLUSTER:
             return self.no_such_cluster()
         template, status = {
@@ -72,7 +72,7 @@ def error(clusters: Sequence[WatchedCluster], text: str, status: str, *headers: 
 
 
 def refuse_group(refusal: Refusal) -> Answer:
-    """Return the JSON document for a group that is not found in exactly one cluster."""
+    """Return the JSON document for a `Refusal`: the search for a group did not find exactly one cluster."""
     if refusal.reason == CATCHING_UP:
         return catching_up(refusal.clusters)
     text, status = {

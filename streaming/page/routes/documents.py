@@ -42,6 +42,6 @@ class Documents:
         except BadSinceError as error:
             return document({"error": str(error)}, BAD_REQUEST)
         except GoneError as error:
-            return document({"error": f"the cursor is too old ({error}): start again with a time in `since`"}, GONE)
+            return document({"error": f"the cursor is no longer valid ({error}): use a time as `since`"}, GONE)
         except (NoTableError, TableReadError) as error:
             return document({"error": f"the tables cannot be read now ({error})"}, UNAVAILABLE)

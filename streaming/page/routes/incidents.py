@@ -1,8 +1,8 @@
 """Answers requests about incidents: `/incidents`, `/incidents/<id>`, and the same addresses of the API.
 
 If the group in `?group=` has exactly one open incident, `/incidents` redirects to the incident. If the monitor does not
-find an incident, the status is 404. But if the monitor cannot read the table, the status is 503, because the incident
-possibly exists.
+find an incident, the status is 404. But if the monitor cannot read the table, the status is 503, because the table
+possibly contains the incident.
 """
 
 from __future__ import annotations

@@ -8,9 +8,8 @@
    first and the last moment that the tables cover.
 3. A response about the past needs only the tables. So the monitor also answers requests about the past while it is
    catching up.
-4. Only one request at a time reads the tables, because a list of all groups reads much data. `MAX_WAITING_READS` more
-   requests wait. If more requests arrive, they receive the status 503. Clients can repeat a request after
-   `RETRY_SECONDS`.
+4. Only one request at a time reads the tables, because a list of all groups reads much data. Up to `MAX_WAITING_READS`
+   other requests wait. All further requests receive the status 503. Clients can repeat a request after `RETRY_SECONDS`.
 5. If several clusters have the group, the status is 300, and the request must contain `?cluster=`.
 """
 
@@ -223,7 +222,7 @@ class PastPages:
             return self._refusal(request, clusters, text, CHOICES)
         text = (
             "the tables have no row of this group for this moment. Either the group did not exist, or the monitor"
-            " deleted its rows because they were older than tables.retention_days"
+            " deleted the rows because they were older than tables.retention_days"
         )
         return self._refusal(request, clusters, text, NOT_FOUND)
 

@@ -19,7 +19,8 @@ from streaming.page.routes.answers import Answer, Site
 class _Place:
     """A kind of page: topic or client host.
 
-    `parts` are the names of the long lists in the detail. The response shows only one part of each list (`page_of`).
+    `parts` are the names of the long lists in the result of `detail`. The response shows one page of each list
+    (`page_of`).
     """
 
     kind: str

@@ -1,6 +1,7 @@
 """Defines the state of a group at the end of the timeline's window. The window ends now or at a moment in the past.
 
-1. The values of the present come from the view of the monitor. The values of the past come from the tables.
+1. If the window ends now, the values come from the `MonitorView`. If the window ends in the past, the values come from
+   the tables.
 2. The limit of the lag (`max_lag_seconds`) always comes from the present settings. If the group does not exist now, the
    limit is unknown. Without a known limit, the timeline shows no periods above the limit.
 """
@@ -24,8 +25,8 @@ class GroupAtEnd(NamedTuple):
     """What is known about a group at the end of the window. None means unknown.
 
     `last_record_ms` is the time of the group's last record. `rebalances_ms` are the times of the group's last
-    rebalances. `sampled_ms` is the time of the last sample of a ready cluster. For a window in the past, `sampled_ms`
-    is None.
+    rebalances. `sampled_ms` is the time of the last sample. `sampled_ms` is None if the cluster is not ready, or if the
+    window ends in the past.
     """
 
     report: GroupReport

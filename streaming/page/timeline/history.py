@@ -1,17 +1,18 @@
 """The values of a timeline, and the pure functions that make them from rows of the tables.
 
-1. **Rebalances.** The window has `COLUMNS` columns. All rows of `rebalances` in one column share one mark. A mark
-   counts rebalances and other changes (for example `became_empty`) separately. An upgrade or a downgrade of the
-   protocol also writes a tombstone. The mark does not count the tombstone of an upgrade or a downgrade.
+1. **Rebalances.** The window has `COLUMNS` columns. All rows of `rebalances` whose time is in the same column share one
+   mark. A mark counts rebalances and other changes (for example `became_empty`) separately. An upgrade or a downgrade
+   of the protocol also writes a tombstone. The mark does not count the tombstone of an upgrade or a downgrade.
 2. **Commit gaps.** A gap starts at `last_commit_time`. If no commit followed the rebalance, the picture shows only the
-   part of the gap before the rebalance. `Gaps.unknown` counts all other gaps with an unknown start or duration, which
-   the picture does not show. If two gaps overlap, touch or share a column, the picture shows one span.
+   part of the gap before the rebalance. The picture does not show other gaps with an unknown start or an unknown
+   duration. `Gaps.unknown` counts these gaps. If two gaps overlap, touch or share a column, the picture shows one span.
 3. **Conditions.** A row about the end of a condition also contains the start time. A condition in the report of the
    group lasts until the end of the window. For any other condition without a row about its end, the end is unknown. If
    the end of a condition is unknown, its bar ends at the last measurement (rule 4).
 4. **Proof of measurements.** Each row of `group_lag` proves that the monitor measured the cluster at the time of the
-   row. `streaming/past/silence.py` computes the longest allowed period without a row. The picture marks a longer period
-   as a time without measurements. Rebalances, members and commit gaps are complete (`silence.py`, rule 3).
+   row. `streaming/past/silence.py` computes the longest allowed period without a row. The picture marks longer periods
+   as times without measurements. Even in such a time, rebalances, members and commit gaps are complete (`silence.py`,
+   rule 3).
 """
 
 from __future__ import annotations
@@ -41,9 +42,10 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The changes of one column. `text` describes the last change. Member names in `text` are not escaped.
+    """The changes in one column of time. `text` describes the last change. Member names in `text` are not escaped.
 
-    `causes` maps each cause to its number of rebalances. `others` maps each kind of other change to its number.
+    `causes` maps each cause to the number of rebalances with this cause. `others` maps each kind of other change to the
+    number of such changes.
     """
 
     first_ms: int
@@ -153,7 +155,7 @@ class MemberRow:
 class MemberRows:
     """The rows of the members. `unknown` contains the periods in which the members are unknown.
 
-    `is_by_member` is True if each row shows one member instead of the members of hosts.
+    If `is_by_member` is True, each row shows one member. Otherwise, each row shows the members of one or more hosts.
     """
 
     rows: tuple[MemberRow, ...] = ()
@@ -163,7 +165,7 @@ class MemberRows:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """Everything that happened to a group in a window, as far as the tables prove it.
+    """Everything that the tables prove about a group in a window.
 
     `errors` contains the reasons why parts are missing. `marks` is None if the rebalances are unknown. `above_limit`
     contains the periods in which the lag was above `max_lag_seconds`. `max_lag_seconds` is None if the limit is

@@ -1,17 +1,17 @@
 """Computes the lag of a group over time from the rows of `group_lag`.
 
 The monitor writes a row of a partition only if a value changed. So the last row of each partition contains the present
-lag of the partition. The lag of a group is the sum of the lags of its partitions. The reader also reads the rows of
+lag of the partition. The lag of a group is the sum of the lags of its partitions. The reader also reads the last
 `LOOK_BACK_MS` before the window (the look-back).
 
 1. If the lag of one partition is unknown, the lag of the group is unknown.
-2. A partition without a row in the look-back and in the window has an unchanged lag. So the lag of the partition in the
-   report is correct for the whole window.
+2. If a partition has no row in the look-back and no row in the window, its lag did not change. So the lag of the
+   partition in the report is correct for the whole window.
 3. Some partitions have a row in the window but no row in the look-back. The lag of such a partition before its first
-   row is unknown. So before the first row of the partition, the lag of the group is only a lower bound. If the report
-   does not contain the lag, the lag of the group is always a lower bound.
-4. The sum includes a partition outside the report only until its last row. After an end row (`offset_deleted`), the sum
-   excludes the partition, because its committed offset was deleted.
+   row is unknown. So before the first row of the partition, the lag of the group is only a lower bound. If the lag in
+   the report is unknown, all known values are lower bounds.
+4. If a partition has rows but is not in the report, the sum includes the partition only until its last row. After an
+   end row (`offset_deleted`), the sum excludes the partition, because its committed offset was deleted.
 5. The value of an interval is the highest lag in the interval. In periods without measurements, the value is unknown.
 """
 
@@ -65,9 +65,9 @@ class LagLine:
         self._changes = [np.sum(_totals([*starts, *constant]), axis=0).reshape(1, 4)]
 
     def add(self, rows: LagRows) -> None:
-        """Add the change of the group's lag at each row.
+        """For each row, add the change of the group's lag.
 
-        If a partition is not in the report, subtract its lag after its last row (rule 4).
+        If a partition is not in the report, remove its lag from the sum after its last row (rule 4).
         """
         order = np.lexsort((rows.sampled_ms, rows.codes))
         codes, times, after = rows.codes[order], rows.sampled_ms[order], _values_of(rows)[order]
@@ -114,7 +114,7 @@ def _values_of(rows: LagRows) -> _Totals:
 
 
 def _sum_by_time(times: _Times, changes: _Totals) -> tuple[_Times, _Totals]:
-    """Add up the changes at each time. Return the sorted distinct times and the sums."""
+    """Add up the changes at each time. Return the distinct times, sorted, and the sum for each time."""
     if not len(times):
         return times, changes
     order = np.argsort(times, kind="stable")

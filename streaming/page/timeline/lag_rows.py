@@ -24,11 +24,12 @@ Lags = Mapping[TopicPartition, int | None]
 class LagPartitions(NamedTuple):
     """The facts about a group's partitions that `LagLine` and `LateTimes` need before the first piece.
 
-    `with_rows` contains the partitions with a row in the window. `last_ms` contains the times of their last rows.
-    `earlier` and `earlier_ages` come from the last row of each partition in the look-back. `earlier` contains the lag.
-    `earlier_ages` contains the time of the row and the age of the oldest uncommitted record in seconds. The age is NaN
-    if the partition has no lag, or if the age is unknown. `ended_before` contains the partitions whose last row in the
-    look-back is an end row. `earlier` does not contain the partitions in `ended_before`.
+    `with_rows` contains the partitions with a row in the window. `last_ms` contains the time of the last row of each of
+    these partitions. `earlier` and `earlier_ages` come from the last row of each partition in the look-back. `earlier`
+    contains the lag. `earlier_ages` contains the time of this row, and the age in seconds of the oldest record that the
+    group has not committed. The age is NaN if the partition has no lag, or if the age is unknown. `ended_before`
+    contains the partitions whose last row in the look-back is an end row. `earlier` does not contain the partitions in
+    `ended_before`.
     """
 
     with_rows: Sequence[TopicPartition]

@@ -1,10 +1,10 @@
 """Finds the periods in which the lag of a group was above its limit, from rows of `group_lag`.
 
-1. Each row contains the age of the oldest record of a partition that the group has not committed. While the partition
-   has a lag, the age of its oldest record grows by one second per second. So each row also shows at which time the lag
-   exceeds the limit. The period above the limit ends at the next row of the partition.
+1. Each row of a partition contains the age of the oldest record that the group has not committed. While the partition
+   has a lag, this age grows by one second per second. So each row also shows at which time the lag exceeds the limit.
+   The period above the limit ends at the next row of the partition.
 2. The lag of the group is above the limit while at least one partition is above the limit.
-3. A partition outside the report is evaluated only until its last row.
+3. If a partition has rows but is not in the report, it is evaluated only until its last row.
 4. In periods without measurements, it is unknown whether the lag was above the limit.
 """
 
@@ -47,7 +47,7 @@ class LateTimes:
         self._put(*_columns(constant), np.full(len(constant), window.to_ms, dtype=np.int64))
 
     def add(self, rows: LagRows) -> None:
-        """Add the periods above the limit that end at a row.
+        """For each row that ends a period above the limit, add this period.
 
         The method `spans` adds the periods after the last rows.
         """
@@ -76,7 +76,7 @@ class LateTimes:
         return tuple(_without(silences, clipped))
 
     def _put(self, times: _Times, ages: _Ages, ends: _Times) -> None:
-        """For each row, store the period above the limit (rule 1). `ends` contains the times of the next rows."""
+        """For each row, store the period above the limit (rule 1). `ends` contains the ends of these periods."""
         starts = times + np.maximum(0, 1000 * (self._limit_seconds - np.nan_to_num(ages))).astype(np.int64)
         is_late = ~np.isnan(ages) & (starts < ends)
         starts, ends = _union(starts[is_late], ends[is_late])

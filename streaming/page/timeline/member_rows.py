@@ -2,7 +2,7 @@
 
 1. Each row shows one member name (`GroupMember.name`). After a restart, a member has a new member id but the same name
    and the same row. If several members of a generation have the same name, each member id has a separate row.
-2. If rule 1 results in too many rows (`MAX_ROWS`), each row shows the members of one client host.
+2. If rule 1 gives more than `MAX_ROWS` rows, each row shows the members of one client host.
 3. If there are more than `MAX_ROWS` hosts, only the hosts with the most changes have separate rows. All other hosts
    share the last row, `other members`.
 4. The rows are sorted by name. The values come from the generations that `GroupTables.generations` returns.
@@ -46,7 +46,7 @@ def member_rows(generations: Sequence[Generation], window: Window) -> MemberRows
 def _grouping(generations: Sequence[Generation]) -> tuple[Callable[[Holding], str], bool]:
     """Return a function that maps members to row names (rules 1 to 3).
 
-    Also return True if each row shows one member.
+    The second value is True if each row shows one member.
     """
     ambiguous = _ambiguous_names(generations)
 
@@ -84,7 +84,10 @@ def _held(members: Sequence[Holding], rows_of: Callable[[Holding], str]) -> Held
 
 
 def _most_changed_hosts(generations: Sequence[Generation]) -> Sequence[str]:
-    """Return the hosts with the most changes. Hosts with equally many changes are sorted by partitions."""
+    """Return the hosts with the most changes.
+
+    Hosts with the same number of changes are sorted by their largest partition count.
+    """
     known = [_held(one.members, _by_host) for one in generations if one.members is not None]
     hosts = {host for held in known for host in held}
     changes = Counter(

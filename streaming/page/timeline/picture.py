@@ -5,11 +5,12 @@
 2. All shapes are inside the view box. The code can only estimate the width of text, so a text can be too wide. The
    browser cuts off texts at the edge of the view box. The browser also cuts off row names at the start of the bars.
 3. There are two layouts. `WIDE` has names on the left side. `NARROW` is for phones and has names above the rows.
-4. A mark is one vertical line. The line of a mark begins at the text of the mark and ends at the lag curve. The bands
-   of the members cover the line, so that the line does not divide a band. The text of a mark is the cause or the number
-   of rebalances. Marks that are close together share one text. If there is no space for the text, only the title of the
+4. A mark is one vertical line. The line of a mark begins at the text of the mark and ends at the lag curve. The line is
+   behind the bands of the members, so it does not divide a band. The text of a mark is the cause or the number of
+   rebalances. Marks that are close together share one text. If there is no space for the text, only the title of the
    mark contains the text.
-5. A member's band is darker if the member has more partitions. If there is space, the band contains the number.
+5. A member's band is darker if the member has more partitions. If there is space, the band contains the number of
+   partitions.
 6. The lag is a line. The line has a gap where the lag is unknown. Where the lag is a lower bound, the line is dashed.
    Periods with a lag above the limit have a red background. Times without measurements are hatched.
 7. Empty space in a row means that nothing changed.
@@ -98,7 +99,7 @@ class _Drawing:
         return left + (self.layout.width - left) * (at_ms - window.from_ms) / window.span_ms
 
     def _row(self, name: str, css: str = "tl-name") -> float:
-        """Add the name of a row, and return the vertical position of its content."""
+        """Add the name of a row, and return the vertical position of the row's content."""
         top, layout = self.y, self.layout
         shown = shorten(printable(name), layout.label_width - 8 if layout.label_width else layout.width)
         if layout.label_width:
@@ -312,7 +313,7 @@ Run = Sequence[tuple[float, int]]
 
 
 def _lag_runs(points: Sequence[LagPoint]) -> Iterator[tuple[Run, str]]:
-    """Yield the points and the CSS classes of each line of the lag.
+    """Yield the points and the CSS classes of each line that shows the lag.
 
     A line ends where the lag becomes unknown, and where a lower bound starts or ends.
     """

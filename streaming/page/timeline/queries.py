@@ -1,8 +1,8 @@
 """Reads the rows of one group in a time range, but only the columns that the timeline shows.
 
 A rebalance storm of seven days can have ten thousand rows with hundreds of members each. Python objects for all members
-would need too much memory. So `marks` and `generations` first read only the times of all rows. Then both methods read
-the members and other details of only one row per column. `lag` returns rows in pieces.
+would need too much memory. So `marks` and `generations` first read only the times of all rows. Then, for each column,
+both methods read the members and other details of only one row. `lag` returns rows in pieces.
 """
 
 from __future__ import annotations
@@ -81,7 +81,8 @@ class GroupTables:
     def generations(self, window: Window, earlier: Collection[date]) -> Sequence[Generation]:
         """Return the last generation of each column, and the last generation before the window.
 
-        The generation before the window is searched only on the dates `earlier` and in the window.
+        To find the generation before the window, the method reads only the rows of the dates `earlier` and of the dates
+        in the window.
         """
         table, is_read = StoredTable(self._root, GROUP_GENERATIONS), self._where("record_time", window)
         columns = "record_time, offsets_topic_partition, offsets_topic_offset, state, members IS NULL AS is_unknown"

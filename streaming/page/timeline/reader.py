@@ -1,16 +1,17 @@
 """Reads the timeline of a group from the tables.
 
-1. Each table file contains rows of one date. The reader reads only the files of the window and of the look-back. For
-   the members, the reader also reads the files of the newest rebalance before the window. If the group has no record in
-   the window, the members did not change. In a window without records, the reader reads no files for the members.
-2. The timeline shows no lag if the table `group_lag` has too many rows to read (`MAX_LAG_ROWS`). With more rows, each
+1. Each table file contains rows of one date. The reader reads only the files of the window and of the look-back. To
+   know the members at the start of the window, the reader also reads the files of the newest rebalance before the
+   window. If the group has no record in the window, its members did not change. Then the reader reads no files about
+   the members.
+2. If the table `group_lag` has too many rows to read (`MAX_LAG_ROWS`), the timeline shows no lag. With more rows, each
    reload of the page would need several seconds of processor time.
 3. The reader reads `group_lag` in pieces, because the rows of one large group need several GB of memory. To limit the
-   memory, at most `MAX_READS` requests read timelines of a cluster at the same time. `MAX_WAITING_READS` more requests
-   wait. If more requests arrive, their pages show an error instead of the timeline.
+   memory, at most `MAX_READS` requests read timelines of a cluster at the same time. Up to `MAX_WAITING_READS` other
+   requests wait. The pages of all further requests show an error instead of the timeline.
 4. The reader caches a timeline of one hour for 10 s. A longer timeline is cached for at most `MAX_CACHE_SECONDS`.
-5. If a table cannot be read, a part of the timeline is missing, and `errors` contains the reason. A query for a group
-   id with a lone surrogate also fails, because no table contains lone surrogates.
+5. If a table cannot be read, a part of the timeline is missing, and `errors` contains the reason. A query also fails if
+   the group id contains a lone surrogate, because tables cannot contain lone surrogates.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ class _LagHistory(NamedTuple):
 
 
 class _Reading:
-    """One read of all tables. `_unreadable` contains the names of unreadable tables, and `_errors` other errors."""
+    """One read of all tables. `_unreadable` lists the unreadable tables. `_errors` contains all other errors."""
 
     def __init__(self, tables: GroupTables, span: str, window: Window) -> None:
         self._tables = tables
@@ -198,7 +199,7 @@ class _Reading:
 
 
 def _not_read(span: str, window: Window) -> Timeline:
-    """Return a timeline with an error, because too many requests wait (rule 3)."""
+    """Return a timeline that contains only an error: too many requests wait (rule 3)."""
     error = "The timeline is not shown, because too many requests read timelines now. Reload the page in a few seconds."
     unknown = MemberRows(unknown=(Span(window.from_ms, window.to_ms),))
     return Timeline(span, window, marks=None, members=unknown, errors=(error,))

@@ -18,7 +18,7 @@ from streaming.page.timeline.window import SPANS, span_of
 
 @dataclass(frozen=True, slots=True)
 class FactRow:
-    """One row of the table that repeats the picture's facts. Member names in `name` and `text` are not escaped."""
+    """One row of the table with the facts of the picture. Member names in `name` and `text` are not escaped."""
 
     name: str
     time: str
@@ -26,7 +26,7 @@ class FactRow:
 
 
 class LegendEntry(NamedTuple):
-    """One entry of the legend. `css` is the class of its symbol."""
+    """One entry of the legend. `css` is the CSS class of the symbol."""
 
     css: str
     text: str
@@ -80,7 +80,7 @@ def _legend(timeline: Timeline) -> Iterator[LegendEntry]:
         yield LegendEntry("tl-key-other", "other change of the group, for example its last member left")
     if gaps:
         yield LegendEntry("tl-key-gap", "commit gap: no member committed")
-        yield LegendEntry("tl-key-gap-shade", "the same commit gap in the rows below it")
+        yield LegendEntry("tl-key-gap-shade", "shade in the other rows: time of a commit gap")
     held = {band.partitions for row in members.rows for band in row.bands}
     if held - {None}:
         yield LegendEntry("tl-key-shades", "number of partitions; a darker colour means more partitions")

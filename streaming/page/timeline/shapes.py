@@ -78,9 +78,9 @@ def text_width(text: str) -> float:
 
 
 def shorten(text: str, width: float) -> str:
-    """If a text is wider than `width`, replace its middle by an ellipsis.
+    """If a text is wider than `width`, replace its middle with an ellipsis.
 
-    The start and the end remain, because they distinguish the names of members.
+    The start and the end of the text remain, because similar member names usually differ at the start or the end.
 
     >>> shorten("billing-service-7f9c@10.4.5.98", 100), shorten("app", 100)
     ('billin…4.5.98', 'app')

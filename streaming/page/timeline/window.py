@@ -55,7 +55,7 @@ class Window:
     def clip(self, at_ms: int) -> int:
         """Return the time if it is in the window.
 
-        If the time is outside the window, return the nearest end of the window.
+        If the time is before the window, return the start of the window. If the time is after it, return the end.
         """
         return min(max(at_ms, self.from_ms), self.to_ms)
 

@@ -94,7 +94,7 @@ def _lag(timeline: Timeline) -> Iterator[str]:
     at = moment(highest.from_ms, timeline.window)
     yield f"Highest lag: {lag_text(highest)} (at {at}). Last lag: {lag_text(last)}."
     if timeline.above_limit:
-        yield f"The {above_limit_text(timeline)} for {duration(_total_ms(timeline.above_limit) / 1000)}."
+        yield f"For {duration(_total_ms(timeline.above_limit) / 1000)}, the {above_limit_text(timeline)}."
 
 
 def _silences(timeline: Timeline) -> Iterator[str]:
@@ -125,7 +125,7 @@ def lag_text(point: LagPoint) -> str:
 
 
 def mark_facts(mark: Mark) -> str:
-    """Return the number of rebalances and their causes, and the other changes.
+    """Return the number of rebalances, their causes, and the other changes.
 
     >>> mark_facts(Mark(0, 9, 2, {"member_gone": 2}, {"became_empty": 1}))
     '2 rebalances (member gone), became empty'
@@ -137,7 +137,7 @@ def mark_facts(mark: Mark) -> str:
 def mark_title(mark: Mark, window: Window) -> str:
     """Return the title of a mark: its time, its facts, and the last change as a sentence."""
     changes = mark.rebalances + sum(mark.others.values())
-    text = f"{'' if changes == 1 else 'The last one: '}{mark.text}" if mark.text else ""
+    text = f"{'' if changes == 1 else 'The last change: '}{mark.text}" if mark.text else ""
     return ". ".join(part for part in (f"{mark_times(mark, window)}: {mark_facts(mark)}", text) if part)
 
 
@@ -165,7 +165,7 @@ def condition_text(span: Span, window: Window) -> str:
 
 
 def gap_text(gap: Span) -> str:
-    """Return the text in the span of a commit gap.
+    """Return the text in the bar of a commit gap: its duration, or the number of combined gaps.
 
     >>> gap_text(Span(0, 34_000)), gap_text(Span(0, 34_000, count=3))
     ('34 s', '3 gaps')
@@ -191,7 +191,7 @@ def partitions(count: int | None) -> str:
 
 
 def lag_table(timeline: Timeline) -> Sequence[tuple[str, str]]:
-    """Return one row for each time range of the time axis, with its highest known lag."""
+    """Return one row for each time range of the time axis: the time range and its highest known lag."""
     window = timeline.window
     ticks = time_ticks(window, _LAG_ROWS)
     rows = []

@@ -37,4 +37,4 @@ GROUP_FAMILIES: Final[tuple[GroupFamily, ...]] = (
     *OWNER_FAMILIES,
     GroupFamily(kafka_exporter.CONSUMERGROUP_MEMBERS, single_sample(lambda report: report.membership.members)),
 )
-"""All metrics of groups whose text is cached (`group_texts`), except metrics of members."""
+"""All group metrics whose text is cached (`group_texts`), except metrics of members."""

@@ -42,8 +42,8 @@ def health_families(
 ) -> Iterator[FamilySamples]:
     """Yield the metrics of the monitor itself, which `/metrics` contains even while the cluster is not ready.
 
-    If the last sample is not fresh, the metrics from the last sample are missing. `memory_bytes` is the memory of the
-    monitor for all clusters together.
+    If the last sample is not fresh, its metrics are missing. `memory_bytes` is the memory of the monitor for all
+    clusters together.
     """
     health = view.health
     yield monitor.READY, [Sample((), is_ready(view, is_fresh=is_fresh))]
@@ -73,7 +73,7 @@ def health_families(
 def cluster_families(view: MonitorView) -> Iterator[FamilySamples]:
     """Yield the number of brokers.
 
-    Also yield the time of the last list of groups, and the number of brokers missing in the list.
+    Also yield the time of the last list of groups, and the number of brokers whose groups are missing in the list.
     """
     if view.sample is not None and view.sample.brokers is not None:
         yield kafka_exporter.BROKERS, [Sample((), view.sample.brokers)]
@@ -90,8 +90,8 @@ def sampled_families(
 ) -> Iterator[FamilySamples]:
     """Yield the group metrics that depend on the last sample.
 
-    `recorded` contains all selected groups. `with_findings` contains the groups with a condition, an unowned partition
-    or a cause of lag.
+    `recorded` contains the reports of all selected groups, without values from the sample. `with_findings` contains the
+    reports of groups with a condition, an unowned partition or a cause of lag.
     """
     active = [(report.group_id, condition) for report in with_findings for condition in report.conditions]
     yield rebalances.GROUP_CONDITION, [Sample((group_id, one.name), 1) for group_id, one in active]
@@ -132,7 +132,7 @@ def _batch_families(health: Health) -> Iterator[FamilySamples]:
 
 
 def _free_ratios(folders: Mapping[str, str]) -> Iterator[Sample]:
-    """Yield the free part of each folder's disk (0 to 1).
+    """Yield the free fraction (0 to 1) of each folder's disk.
 
     If a folder does not exist yet, use the disk of its parent folder.
     """

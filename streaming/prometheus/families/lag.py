@@ -37,7 +37,7 @@ _COLUMN_OF_LABEL: Final = {
 
 
 class ColumnFamily(NamedTuple):
-    """A metric with values from the column `column` of the table `table` (`lag_tables`). A null value has no series."""
+    """A metric, and the column in `lag_tables` that contains its values. A null value has no series."""
 
     signal: Signal
     table: str
@@ -147,7 +147,7 @@ class ColumnLines:
         self._cache: tuple[SeriesLimit, Mapping[str, Text]] | None = None
 
     def count_series(self) -> int:
-        """Return the number of series before the limit drops series."""
+        """Return the number of series, including dropped series."""
         return sum(
             len(column) - column.null_count
             for (name, _), writers in self._writers.items()
@@ -155,7 +155,7 @@ class ColumnLines:
         )
 
     def count_by_group(self) -> Iterator[SeriesCounts]:
-        """Return the number of series of each group and of topics, before the limit drops series."""
+        """Return the numbers of series of each group and of topics, including dropped series."""
         for (name, granularity), writers in self._writers.items():
             table = self._tables[name]
             valid = np.stack([pc.is_valid(table[one.family.column]).to_numpy() for one in writers])
@@ -168,7 +168,7 @@ class ColumnLines:
                 yield SeriesCounts(granularity, None, by_row)
 
     def text(self, limit: SeriesLimit) -> Mapping[str, Text]:
-        """Return the lines of the series that the limit does not drop, by metric name."""
+        """Return the lines of the shown series. The keys are metric names."""
         cached = self._cache
         if cached is None or cached[0] != limit:
             cached = self._cache = (limit, dict(self._lines(limit)))

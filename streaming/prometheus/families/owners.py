@@ -8,11 +8,11 @@ show the cause of lag and the worst partition. A healthy group has no series of 
 2. A group has at most one series of the busiest member. If several members are the busiest, the series shows the member
    with the alphabetically first member id.
 3. If no record describes the busiest member, the series is missing.
-4. A group with a cause of lag has one series of the cause. If the settings do not select the topic of the cause, the
-   series is missing.
+4. A group with a cause of lag has one series with this cause. If the cause has a topic that the settings do not select,
+   the series is missing.
 5. The worst partition has the largest lag in seconds. The worst partition has a series only if the lag of its group is
-   above the limit. The settings must also select the topic of the worst partition. Without a known owner, the labels of
-   the owner are empty.
+   above the limit. The settings must also select the topic of the worst partition. If the owner is unknown, the labels
+   of the owner are empty.
 6. The time of the assignment has a series only if the group has drift or excess partitions.
 """
 
@@ -42,7 +42,10 @@ def _busiest(report: GroupReport) -> Iterable[Sample]:
 
 
 def worst_partitions(reports: Iterable[GroupReport], groups: pa.Table, topics: NameFilter) -> list[Sample]:
-    """Return the worst partition of each late group (rule 5). `groups` has the columns of GROUP_LAGS_SCHEMA."""
+    """Return the worst partition of each group whose lag is above the limit (rule 5).
+
+    `groups` has the columns of GROUP_LAGS_SCHEMA.
+    """
     report_of = {report.group_id: report for report in reports}
     late = groups.filter(pc.is_valid(groups["worst_topic"])).select(
         ["group_id", "lag_seconds", "worst_topic", "worst_partition"]

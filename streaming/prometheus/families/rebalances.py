@@ -1,7 +1,7 @@
 """Creates the counters of rebalances and moved partitions, and the histogram of commit gaps.
 
-The counters start when the monitor first sees the group. A commit gap is the time without commits before and after a
-rebalance.
+The counters start when the monitor first sees the group. A commit gap is the time around a rebalance in which no member
+of the group commits.
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ class BatchSink:
         """Apply a batch to the monitor state. Return the new rows of the tables, and the size of the batch in bytes.
 
         The batch is collected only once, because a second Spark action would run the query's stateful plan again. The
-        decoded batch exists only inside the method, so the next append can use its memory.
+        decoded batch exists only inside the method, so its memory is free again before the next append.
         """
         updates, partition_events, batch_bytes = _split_by_kind(batch.toArrow())
         received_ms = self._clock.monitor_ms()
@@ -174,12 +174,12 @@ class BatchSink:
         return _last_records(commits)
 
     def _positions(self, batch_id: int) -> Mapping[int, int]:
-        """Return the next offset to read per partition after the batch (in the polling mode: `polled_positions`)."""
+        """Return the next offset to read in each partition. In the polling mode, return `polled_positions`."""
         in_log = batch_end_positions(self._files, batch_id, OFFSETS_TOPIC)
         return in_log or polled_positions(self._monitor_state.view().partition_states)
 
     def _merge_partitions(self, partition_batches: Iterable[PartitionBatch]) -> Mapping[int, PartitionSnapshot]:
-        """Return the partition states that the batch changed, without commits. CommittedOffsets stores the commits."""
+        """Return the changed partition states. They contain no commits, because CommittedOffsets stores the commits."""
         partition_states = dict(self._monitor_state.view().partition_states)
         changed = {}
         for batch in partition_batches:
@@ -211,8 +211,8 @@ class BatchSink:
         positions = position_numbers(rows["offsets_topic_partition"], rows["offsets_topic_offset"])
         unwritten = ~np.isin(positions, written)
         if table is GROUP_GENERATIONS:
-            # If a group ended without a record (Gone), its row has the position of the group's last record. The table
-            # may already contain a row with this position.
+            # A row with the state Gone has the position of the group's last record. The table may already contain the
+            # row of this record.
             unwritten |= pc.equal(rows["state"], GONE).to_numpy()
         return rows.filter(pa.array(unwritten))
 

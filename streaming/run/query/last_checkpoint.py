@@ -1,14 +1,15 @@
-"""Refuse to start with a checkpoint if rows were written later with a different checkpoint.
+"""Refuse a checkpoint if, after its last use, a monitor wrote rows with a different checkpoint.
 
 Example: `paths.checkpoint` was changed from A to B, and later back to A. Checkpoint A does not know which records were
 read with B. So with A, the monitor would read these records again and write their rows twice.
 
 1. The folder of the tables contains one file for each cluster and each `source.kind`. The file contains the id of the
-   checkpoint that wrote rows last. Each `source.kind` has a separate file, because it writes different rows.
-2. A new checkpoint is always allowed, because its monitor does not write existing rows again (`prepare.py`). The new
-   checkpoint stores the id in the file as `Identity.after`.
+   checkpoint that wrote rows last. Each `source.kind` has a separate file, because each kind writes different rows.
+2. A new checkpoint is always allowed, because its monitor does not write existing rows again (`prepare.py`). The id in
+   the file becomes `Identity.after` of the new checkpoint.
 3. A start is allowed only if the file contains the id of this checkpoint or the id in `Identity.after`.
-4. If the file is missing or cannot be read or written, the monitor does not check the id. A failure is logged.
+4. If the file is missing, or if a read or a write of the file fails, the monitor does not check the id. A failure is
+   logged.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 class CheckpointPassedError(RemedyError):
-    """Error: a monitor with a different checkpoint wrote rows after the last use of this checkpoint."""
+    """Error: after the last use of this checkpoint, a monitor wrote rows with a different checkpoint."""
 
     exit_code = STAYS
 

@@ -21,15 +21,15 @@ _log = logging.getLogger(__name__)
 
 
 def own_partitions(cluster: str, files: Files, view: int) -> OwnPartitions:
-    """Append `view`, the current partition count, to the stored counts. If the count changed, log a warning."""
+    """Add the current partition count (`view`) to the stored counts. If the count changed, log a warning."""
     known = _stored_counts(cluster, files) or _last_read_count(files)
     counts = (*(count for count in known if count != view), view)
     if counts != known:
         files.write(STORED_COUNTS, msgspec.json.encode(counts))
     if known and known[-1] != view:
         _log.warning(
-            "%s: %s has %d partitions now, and had %d before. A broker uses the new count after its restart. Then"
-            " groups use different partitions, and Kafka does not find their committed offsets. The monitor reads the"
+            "%s: %s has %d partitions now, and had %d before. After a restart, a broker uses the new count, so many"
+            " groups get a different partition, and Kafka does not find their committed offsets. The monitor reads the"
             " old and the new partitions",
             cluster,
             OFFSETS_TOPIC,
@@ -46,13 +46,13 @@ def _stored_counts(cluster: str, files: Files) -> tuple[int, ...]:
     except (OSError, msgspec.DecodeError):
         counts = (0,)
     if min(counts, default=1) < 1:
-        _log.warning("%s: %s is damaged and ignored. Earlier partition counts are unknown", cluster, STORED_COUNTS)
+        _log.warning("%s: the file %s is damaged. Earlier partition counts are unknown", cluster, STORED_COUNTS)
         return ()
     return counts
 
 
 def _last_read_count(files: Files) -> tuple[int, ...]:
-    """Return a tuple with the number of partitions in the last batch. Without a batch, the tuple is empty."""
+    """Return the number of partitions in the last batch, as a tuple with one element. Without a batch, return `()`."""
     batch_id = last_committed_batch(files)
     read = {} if batch_id is None else batch_end_positions(files, batch_id, OFFSETS_TOPIC)
     return (len(read),) if read else ()

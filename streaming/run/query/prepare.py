@@ -76,7 +76,7 @@ class InitialState(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
-    """Summary of the tables when the checkpoint was created: sorted positions of each table, and initial states."""
+    """A summary of the tables: for each table, the sorted positions of its records; and the initial states."""
 
     positions: Mapping[str, Int64Array] = field(default_factory=dict)
     initial_state: InitialState = field(default_factory=InitialState)
@@ -195,11 +195,11 @@ def _initial_state(session: SparkSession, tables: DeltaTables, cluster: str, *, 
 
 
 def _last_rows(session: SparkSession, tables: DeltaTables, table: Table, of_cluster: Column) -> list[dict[str, Any]]:
-    """Return the last row of each group, without the columns of members and changes.
+    """Return the last row of each group, without the columns `members`, `changes` and `date`.
 
-    In each partition, the row with the highest offset is the last row. If the group ended without a record (Gone), two
-    rows have this offset. Then the row with the later time is the last row. For two rows from two partitions, the row
-    with the later time is also the last row.
+    In each partition, the row with the highest offset is the last row. A row with the state Gone has the same offset as
+    the row before it. Of these two rows, the row with the later time is the last row. If a group has rows from several
+    partitions, return the latest of their last rows.
     """
     if tables.is_empty(table):
         return []
@@ -211,7 +211,7 @@ def _last_rows(session: SparkSession, tables: DeltaTables, table: Table, of_clus
 
 
 def latest_by_group(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the latest row of each group. `rows` contains one row for each group and partition: the last row."""
+    """Return the latest row of each group. `rows` contains the last row of each group in each partition."""
     latest: dict[str, dict[str, Any]] = {}
     for row in sorted(rows, key=lambda row: row["record_time"]):
         latest[row["group_id"]] = row
@@ -284,5 +284,5 @@ def _read_bootstrap(files: Files, checksums: Mapping[str, int]) -> Bootstrap:
         initial = msgspec.msgpack.decode(stored_states, type=InitialState) if stored_states else InitialState()
     except (ValueError, msgspec.DecodeError) as damaged:
         raise CheckpointDamagedError(files.uri(""), f"origin: {damaged}") from None
-    GROUP_CODEC.check(initial.version)  # an error when Spark's workers decode these states would not end the run
+    GROUP_CODEC.check(initial.version)  # if a Spark worker fails to decode these states, the run does not end
     return Bootstrap(positions, initial)

@@ -2,8 +2,8 @@
 
 1. If the checkpoint or a table is damaged, the run ends, because a restart cannot repair it.
 2. If the checkpoint was removed, the run ends, and the next run creates a new checkpoint.
-3. A checkpoint on remote storage is read with Spark's client, which takes seconds. So the files of a remote checkpoint
-   are checked only after a failure with a new reason. Tables on remote storage are not checked.
+3. Spark's client needs seconds to read a checkpoint on remote storage. So the files of a remote checkpoint are checked
+   only after a failure with a new reason. Tables on remote storage are not checked.
 4. If remote storage does not answer, the run continues, because a restart can help.
 """
 

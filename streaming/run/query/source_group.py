@@ -30,7 +30,7 @@ class NoCoordinatorError(Exception):
 
 
 def candidate_ids() -> tuple[str, ...]:
-    """Return new group ids that no other query uses. The ids belong to several `__consumer_offsets` partitions.
+    """Return new group ids that no other query uses. Kafka maps the ids to several `__consumer_offsets` partitions.
 
     In Spark, the key of a cached consumer contains the group id, but not the cluster. If the queries of two clusters
     used the same group id, they would share consumers and fail.

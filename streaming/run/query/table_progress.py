@@ -1,8 +1,8 @@
 """At the start of the monitor, detect tables that have lost rows.
 
 If the last log entries of a table are missing, Delta opens an older version of the table. If a table was removed, Delta
-creates it again. Both tables look undamaged. The query does not read old records again. Without a check of the
-progress, the rows would be lost without an error.
+creates it again. In both cases, the table looks undamaged. The query does not read old records again. Without a check
+of the progress, the rows would be lost without an error.
 
 1. After each batch and at the stop, the monitor writes the progress of each table to a file. The progress is the
    version of the table and the last batch that this checkpoint wrote. The version alone is not sufficient, because
@@ -40,7 +40,7 @@ class RowsMissingError(RemedyError):
 
 
 class StoredProgress(msgspec.Struct, frozen=True):
-    """The content of the file: the folder of the tables, and the progress of each table by table name."""
+    """The content of the file: the folder of the tables, and a mapping from the name of each table to its progress."""
 
     tables: str
     progress: dict[str, TableProgress]

@@ -1,8 +1,8 @@
 """Evaluate the conditions of all groups once per sample.
 
-The active conditions are stored in the monitor state. The start and the end of each condition are written to the
-tables. The row of an active condition is written again on each UTC date. So the deletion of old dates never deletes the
-last row of an active condition.
+The active conditions are stored in the monitor state. The start and the end of each condition are written to the table
+GROUP_CONDITIONS. The row of an active condition is written again on each UTC date. So the deletion of old dates never
+deletes the last row of an active condition.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class GroupConditions:
     """The conditions of all groups. Only the sampler's thread calls the methods.
 
     At the first sample, the last rows in the table are compared with the active conditions. If the monitor was killed
-    before an append, the first sample writes the missing rows with its time. If the monitor was killed after an append,
-    no row is written twice. If an append raises an error, it is unknown whether the rows were written. So the next
-    sample reads the table again.
+    before an append, the missing rows are written with the time of the first sample. If the monitor was killed after an
+    append, no row is written twice. If an append raises an error, it is unknown whether the rows were written. So the
+    next sample reads the table again.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class GroupConditions:
 
     @property
     def hidden(self) -> Iterator[Key]:
-        """The conditions that were active, but could not be evaluated at the last sample. They may have ended."""
+        """The active conditions that the last sample could not evaluate. They may have ended."""
         shown = self._monitor_state.view().conditions
         return (
             (group_id, name)

@@ -45,7 +45,7 @@ def pending_by_group(view: MonitorView, sample: ClusterSample) -> PendingFacts:
 
 
 class FeedbackWriter:
-    """Writes pending facts to files. Facts that the group states do not contain after some time are written again."""
+    """Writes pending facts to files. If the group states do not contain a fact after some time, it is written again."""
 
     def __init__(self, files: Files) -> None:
         self._files = files

@@ -3,12 +3,12 @@
 1. Each incident that opened, changed or ended gets a row. If an append raises an error, the rows are written at a later
    sample. If an incident changed several times before a sample, only its last row is written. The last row is
    sufficient, because it describes the whole incident.
-2. If an append raises an error, it is unknown whether the rows were written. All rows of an append have the same time.
-   If the next sample finds the time of the append in the table, the rows are not written again.
+2. If an append raises an error, it is unknown whether the rows were written. All rows of an append have the same sample
+   time. If the next sample finds this time in the table, the rows are not written again.
 3. The row of an open incident is written again on each UTC date. So the deletion of old dates never deletes the last
    row of an open incident.
-4. While the table cannot be written, at most MAX_UNWRITTEN ended incidents wait for their rows. If more ended incidents
-   wait, the oldest ended incidents get no row.
+4. While the table cannot be written, the monitor keeps the rows of at most MAX_UNWRITTEN ended incidents. If more
+   incidents end, the oldest ended incidents get no row.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class IncidentWriter:
         self._in_doubt = None
 
     def _confirm(self, append: _Append) -> None:
-        """Mark the rows of `append` as written. An incident that changed after the append still waits for a new row."""
+        """Mark the rows of `append` as written. If an incident changed after the append, it still needs a new row."""
         day, self._in_doubt = utc(append.sampled_at_ms).date(), None
         self._row_dates = {**self._row_dates, **{one.incident_id: day for one in append.incidents}}
         written = {one.incident_id: one for one in append.incidents}

@@ -1,9 +1,9 @@
 """Update the incidents of a cluster once per sample.
 
 The evidence comes from the monitor state. Conditions and causes of lag are evaluated before the incidents. Open
-incidents are read from the table at the first sample, so they survive a restart. Later, the open incidents are in
-memory, so a failed write does not end an incident. `incident_writer.py` decides which rows must be written to the
-table.
+incidents are read from the table at the first sample, so they survive a restart. At later samples, the open
+incidents come from memory. So a failed write to the table does not end an incident. `incident_writer.py` decides which
+rows must be written to the table.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def _hidden(conditions: GroupConditions, lag_causes: LagCauses) -> frozenset[Evi
 
 
 def _unknown_coordinators(held: Iterable[Evidence], sample: ClusterSample) -> Iterator[EvidenceKey]:
-    """Yield the keys of NO_COORDINATOR that must not end, because the group's partition has no leader now."""
+    """Yield the keys of NO_COORDINATOR evidence of groups whose partition has no leader. This evidence must not end."""
     for one in held:
         partition = coordinator_partition(one.group_id, max(1, sample.offsets_topic_partitions))
         if one.name == NO_COORDINATOR and partition not in sample.offsets_topic_leaders:
@@ -155,10 +155,10 @@ def _may_have_evidence(report: GroupReport | None) -> bool:
 
 
 def _unknown_lags(group_ids: Collection[str], reports: Reports) -> Iterator[EvidenceKey]:
-    """Yield the keys of lag evidence that is unknown at this sample. Unknown evidence does not start or end (rule 3).
+    """Yield the keys of all unknown evidence about lag. Unknown evidence does not start or end (rule 3).
 
-    If the lag of one partition is unknown, the evidence may still be active. Deleted partitions are ignored. The
-    commits of a deleted partition remain until they expire.
+    If the lag of one partition is unknown, the evidence may still be active. Deleted partitions are ignored, because
+    their commits remain until they expire.
     """
     for group_id in group_ids & reports.recorded.keys():
         report = reports[group_id]

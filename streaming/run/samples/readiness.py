@@ -2,9 +2,9 @@
 
 A cluster is ready if the query is running, the log is read to its end, and all groups are evaluated. If a
 `__consumer_offsets` partition has no leader, Spark's Kafka source waits and reads no other partition. After three
-minutes, the query fails. So a cluster with a partition without a leader is not ready. The last entries of a partition
-can be transaction markers, which clients do not receive. So the monitor compares the query's positions with the end of
-the log. The monitor does not wait for a record at the last offset.
+minutes, the query fails. So the cluster is not ready if one of these partitions has no leader for LEADERLESS_MS. The
+last entries of a partition can be transaction markers, which clients do not receive. So the monitor compares the
+query's positions with the end of the log. The monitor does not wait for a record at the last offset.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from streaming.evaluation.incidents.evidence import LEADERLESS_MS
 from streaming.evaluation.lag.lag import ClusterSample
 
 EVALUATED_WITHIN_SAMPLES = 10
-"""After the query has read the log, readiness waits for verdicts for at most this number of samples.
+"""After the query has read the log, the monitor waits for verdicts for at most this number of samples.
 
 Until the cluster is ready, there is one sample per second.
 """
@@ -25,10 +25,10 @@ Until the cluster is ready, there is one sample per second.
 class Readiness:
     """Decides whether the query has reached its target positions. Several threads use this object.
 
-    `targets_of` computes the target positions from the first sample after each start of the query. `targets_of` returns
-    None if the sample is not sufficient. After the result None, `targets_of` is called again with the next sample. The
-    targets are the ends of the partitions of `__consumer_offsets`. In the polling mode, the target is the last event
-    number of the first complete poll.
+    After each start of the query, `targets_of` computes the target positions from the first sample. If this sample is
+    not sufficient, `targets_of` returns None. Then the next sample is used. The targets are the ends of the partitions
+    of `__consumer_offsets`. In the polling mode, the target is the position after the last event of the first complete
+    poll.
     """
 
     def __init__(
@@ -55,13 +55,13 @@ class Readiness:
         self.report_progress()
 
     def report_progress(self) -> None:
-        """End `wait_for_progress`. Call the method if the query started, a batch ended, or the watch is over."""
+        """End `wait_for_progress`. Call the method when the query starts, a batch ends, or the watch ends."""
         self._progress.set()
 
     def wait_for_progress(self, seconds: float) -> None:
         """Wait up to `seconds` for a call of `report_progress`.
 
-        If a call came after the previous wait, return immediately.
+        If `report_progress` was called after the previous wait, return immediately.
         """
         self._progress.wait(seconds)
         self._progress.clear()
@@ -78,13 +78,13 @@ class Readiness:
     def after(self, positions: Mapping[int, int], sample: ClusterSample, *, is_evaluated: bool) -> bool:
         """Evaluate the readiness after a sample. Return True if the cluster is ready.
 
-        `positions` are the positions of the query before the sample. The lag of the sample uses the commits up to the
-        positions before the sample. `is_evaluated` is True if no group waits for facts from the sample. If new groups
-        appear all the time, `is_evaluated` may never be True. So the cluster becomes ready after
-        `EVALUATED_WITHIN_SAMPLES` samples, even if `is_evaluated` is False.
+        `positions` are the positions of the query before the sample. So the lag of the sample was computed with all
+        commits before these positions. `is_evaluated` is True if the group states already contain all facts of the
+        sample. If new groups appear all the time, `is_evaluated` is possibly never True. So the cluster becomes ready
+        after `EVALUATED_WITHIN_SAMPLES` samples, even if `is_evaluated` is False.
 
-        After LEADERLESS_MS without a leader, the query must read the log to its end again before the cluster is ready.
-        A shorter time without a leader is normal when a broker restarts.
+        If a partition has no leader for LEADERLESS_MS, the cluster is not ready until the query has read the log to its
+        end again. A shorter time without a leader is normal when a broker restarts.
         """
         with self._lock:
             if self._is_without_leader(sample):

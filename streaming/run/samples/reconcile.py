@@ -29,7 +29,7 @@ from streaming.state.monitor_view import MonitorView
 _log = logging.getLogger(__name__)
 
 GROUPS_PER_SAMPLE = 500
-"""Maximum number of groups that are described during one sample, and of groups whose offsets are fetched.
+"""Maximum number of groups in one sample, for each of two steps: describe groups, fetch the offsets of groups.
 
 Each of these two steps takes about 50 ms of CPU time.
 """
@@ -38,7 +38,7 @@ Each of these two steps takes about 50 ms of CPU time.
 class Reconciler:
     """Finds deleted groups and commits. Only the sampler's thread calls the methods.
 
-    All groups are checked at every sample. At each sample, the commits of only a limited number of groups are checked.
+    Each sample compares all groups with the listing. It checks the commits of at most GROUPS_PER_SAMPLE groups.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Reconciler:
     def vanished_groups(
         self, before: MonitorView, now: MonitorView, listing: GroupListing, sample: ClusterSample
     ) -> PendingFacts:
-        """Return the facts about groups that are certainly deleted. `before` must be older than the listing."""
+        """Return the facts about groups that are certainly deleted. `before` must be a view from before the listing."""
         self._suspects = keep_silent_suspects(self._suspects, now.groups, listing)
         self._deleted = {group_id: suspect for group_id, suspect in self._deleted.items() if group_id in self._suspects}
         to_confirm = dict(islice(self._to_confirm(now.health.positions), GROUPS_PER_SAMPLE))

@@ -25,10 +25,10 @@ from streaming.sampling.groups import Groups
 from streaming.state.monitor_state import MonitorState
 
 LONGEST_INTERVAL_SECONDS = 15.0
-"""The maximum interval. For a large cluster, the interval is longer, so that samples use at most a tenth of a core.
+"""The limit in seconds up to which the interval of a large cluster is increased.
 
-A sample of 10,000 groups takes about one second of CPU time. The values of a sample are shown for at least twice this
-interval.
+The interval is increased so that samples use at most a tenth of a core. A sample of 10,000 groups takes about one
+second of CPU time. The values of a sample are shown for at least twice this limit.
 """
 
 
@@ -95,9 +95,9 @@ class Sampler:
     def _pause_seconds(self) -> float:
         """Return the pause between samples, in seconds.
 
-        While the cluster is not ready, the pause is at most one second. While the query reads the log, the pause is not
-        shorter, because samples would slow down the query. If a sample needs more CPU time than a tenth of the
-        interval, the interval is longer.
+        While the cluster is not ready, the pause is at most one second. But while the query reads the log, the pause
+        has its usual length, because frequent samples would slow down the query. If a sample needs more CPU time than a
+        tenth of the interval, the interval is increased.
         """
         if not self._monitor_state.view().health.ready and not self._readiness.is_reading_log:
             return min(1.0, self._interval_seconds)

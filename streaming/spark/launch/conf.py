@@ -24,7 +24,7 @@ _COMPILER = (
     "-XX:Tier4InvocationThreshold=15000 -XX:Tier4MinInvocationThreshold=1800"
     " -XX:Tier4CompileThreshold=45000 -XX:Tier4BackEdgeThreshold=120000"
 )
-"""JVM options with which C2 compiles a method only after three times as many calls as by default.
+"""JVM options. With these options, C2 compiles a method only after three times the default number of calls.
 
 A monitor uses most compiled methods only during its start. With these options, C2 compiles fewer methods during a
 start. Compared with the defaults, 2 million records need 6 % fewer CPU seconds, and 10 million records need the same
@@ -92,7 +92,10 @@ def launch_conf(conf: Mapping[str, str], user_conf: Collection[str]) -> Mapping[
 
 
 def _redaction(user_conf: Mapping[str, str]) -> Mapping[str, str]:
-    """Return a pattern. On web pages and in logs, Spark hides each setting whose name or value matches the pattern."""
+    """Return the setting `spark.redaction.regex`.
+
+    On web pages and in logs, Spark hides each setting whose name or value matches this pattern.
+    """
     user_pattern = user_conf.get(_REDACTION, _REDACTED_BY_SPARK)
     hidden = (
         name.removeprefix("spark.hadoop.") for name, value in sorted(user_conf.items()) if not is_public(name, value)

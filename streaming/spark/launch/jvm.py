@@ -1,12 +1,13 @@
 """Start Spark's JVM in the background, and stop it.
 
-1. The start of the JVM and Python's imports take seconds, so both run at the same time. So this module does not import
-   PySpark, and `begin` does not wait. If the start fails, `connect` raises the error. Before `connect`, the monitor can
-   report a different error, for example an unreachable broker.
-2. The command line is the same as with `spark-submit`. This module composes the command line without the second JVM of
-   `spark-submit`, which saves 0.5 CPU seconds. The jars of Spark are sorted by name. So the class path is the same on
-   every machine. The class archive in a container image is valid only for the same class path.
-3. Spark's file `spark-env.sh` is not read. If your Spark installation needs this file, use `spark-submit`.
+1. The start of the JVM takes seconds, and Python's imports also take seconds. Both run at the same time. So this module
+   does not import PySpark, and `begin` does not wait for the JVM. If the start fails, `connect` raises the error.
+   Before `connect`, the monitor can report a different error, for example an unreachable broker.
+2. The command line is the same as with `spark-submit`. `spark-submit` starts a second JVM to compose the command line.
+   This module does not need the second JVM, and saves 0.5 CPU seconds. The jars of Spark are sorted by name. So the
+   class path is the same on every machine. The class archive in a container image is valid only for the class path that
+   was used to create the archive.
+3. Spark's file `spark-env.sh` is not read. If your Spark installation needs `spark-env.sh`, use `spark-submit`.
 4. If Spark runs in local mode, `SPARK_HOME` is not in the environment of the JVM. With `SPARK_HOME`, each Python worker
    would import PySpark from an archive and would have to compile its modules.
 5. The JVM ends when its standard input is closed. So the JVM also ends if this process is killed.
@@ -142,7 +143,7 @@ class SparkLaunch:
         return Jvm(self._conf, self._process, str(int.from_bytes(content[:4], "big")), content[8:].decode())
 
     def end(self) -> None:
-        """End the JVM and wait until it has ended (rule 5). Do not wait for a download of jars."""
+        """End the JVM and wait until it has ended (rule 5). The function does not wait for a download of jars."""
         with self._lock:
             self._is_over = True
         if self._process is None:
@@ -219,7 +220,7 @@ def spark_home() -> Path:
         return Path(configured)
     found = importlib.util.find_spec("pyspark")
     if found is None or found.origin is None:
-        raise SparkStartError("PySpark is not installed: run `make setup`, or install the package again")
+        raise SparkStartError("PySpark is not installed: run `make setup`, or install kafka-rebalance-monitor again")
     return Path(found.origin).parent
 
 

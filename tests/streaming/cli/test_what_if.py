@@ -93,8 +93,8 @@ def test_the_first_row_of_the_table_is_the_present_assignment(tmp_path: Path) ->
 def test_topic_skew_is_named_with_the_strategy_that_removes_it(tmp_path: Path) -> None:
     shown = run(tmp_path, [SKEWED], "--strategy", "range", "--strategy", "sticky").output
     assert "Today: the busiest member has 2 partitions too many;" in shown
-    assert "topic skew: the same members have one more partition than the others in 4 topics." in shown
-    assert "sticky would remove this problem and move 2 partitions." in shown
+    assert "topic skew: some members have one extra partition in each of 4 topics." in shown
+    assert "sticky would remove these problems and move 2 partitions." in shown
 
 
 def test_a_fair_group_has_no_text_below_the_table(tmp_path: Path) -> None:

@@ -116,12 +116,12 @@ def test_a_cluster_can_be_set_by_environment_variables(monkeypatch: pytest.Monke
         ("[clusters.a__b]\nbootstrap_servers = 'eu:1'", "single underscores", "two underscores separate sections"),
         (
             "[paths]\ncheckpoint = '/x/c'\n[clusters.eu]\nbootstrap_servers = 'eu:1'\ncheckpoint = '/x/c/eu'",
-            "/x/c and /x/c/eu must be different folders, and one must not contain the other",
+            "/x/c and /x/c/eu must be different folders, and neither may contain the other",
             "`rebuild` of the first cluster would move it away",
         ),
         (
             f"{PATHS}[clusters.eu]\nbootstrap_servers = 'eu:1'\ncheckpoint = '/x/tables/'",
-            "/x/tables and /x/tables must be different folders, and one must not contain the other",
+            "/x/tables and /x/tables must be different folders, and neither may contain the other",
             "the checkpoint is inside the tables",
         ),
     ],

@@ -359,6 +359,6 @@ def test_the_addresses_of_links_are_checked(
     file.write_text(f"[links]\n{name} = '{address}'\n")
     if expected is None:
         (line,) = errors(file)
-        assert line.startswith(f"links.{name}: an address is http(s)://HOST"), why
+        assert line.startswith(f"links.{name}: an address must be http(s)://HOST"), why
     else:
         assert getattr(load_settings(file).links, name) == expected, why

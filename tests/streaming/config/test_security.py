@@ -95,13 +95,13 @@ def test_settings_that_can_work_are_accepted(given: dict[str, object], why: str)
             "Kafka's Java client does not support a path with a colon or a closing brace",
         ),
         ({**MUTUAL, "key_file": "openssl.key"}, "is not a PKCS#8 key in PEM: convert it with `openssl pkcs8"),  # rule 5
-        ({**SCRAM, "password_file": "open"}, "open is open to others (mode 0644): chmod 600"),  # rule 6
-        ({**OAUTH, "oauth_client_id": "m", "oauth_client_secret_file": "open"}, "is open to others (mode 0644)"),
-        ({**MUTUAL, "key_file": "locked.key", "key_password_file": "open"}, "is open to others (mode 0644)"),
-        ({**MUTUAL, "key_file": "open.key"}, "is open to others (mode 0660)"),
+        ({**SCRAM, "password_file": "open"}, "open is accessible to other users (mode 0644): chmod 600"),  # rule 6
+        ({**OAUTH, "oauth_client_id": "m", "oauth_client_secret_file": "open"}, "is accessible to other users (mode"),
+        ({**MUTUAL, "key_file": "locked.key", "key_password_file": "open"}, "is accessible to other users (mode 0644)"),
+        ({**MUTUAL, "key_file": "open.key"}, "is accessible to other users (mode 0660)"),
         (MUTUAL, "certificate_file and key_file belong together"),
-        ({**MUTUAL, "key_file": "locked.key"}, "the key needs a key_password"),  # rule 7
-        ({**MUTUAL, "key_file": "client.key", "key_password": "x"}, "key_password is set, but the key has no password"),
+        ({**MUTUAL, "key_file": "locked.key"}, "the key in key_file is encrypted, but neither"),  # rule 7
+        ({**MUTUAL, "key_file": "client.key", "key_password": "x"}, "but the key in key_file is not encrypted"),
         ({"protocol": "SSL", "key_password": "x"}, "key_password is set without key_file"),
         ({**OAUTH, "oauth_token_endpoint": "ftp://id"}, "should match pattern"),
         ({"protocol": "TLS"}, "Input should be 'PLAINTEXT', 'SSL', 'SASL_PLAINTEXT' or 'SASL_SSL'"),
@@ -182,7 +182,7 @@ def test_on_a_read_only_mount_a_file_open_to_others_is_used_with_a_warning(
     file.chmod(0o644)
     scram = "protocol = 'SASL_PLAINTEXT'\nmechanism = 'PLAIN'\nusername = 'm'\n"
     settings_file.write_text(f"[kafka.security]\n{scram}password_file = '{file}'\n")
-    with pytest.raises(ConfigError, match=r"is open to others \(mode 0644\): chmod 600"):
+    with pytest.raises(ConfigError, match=r"is accessible to other users \(mode 0644\): chmod 600"):
         load_settings(settings_file)
     mount = os.statvfs(file)
     monkeypatch.setattr(

@@ -278,7 +278,7 @@ def test_a_table_without_a_new_column_gets_it_and_keeps_its_rows(root: Path) -> 
     open_tables(root)
     assert DeltaTable(path).version() == version
     (added,) = [field for field in DeltaTable(path).schema().fields if field.name == new]
-    assert added.metadata["comment"].startswith("source of the strategy")
+    assert added.metadata["comment"].startswith("source of the value")
 
 
 def test_a_table_with_columns_of_a_later_version_can_be_appended_to_and_keeps_them(root: Path) -> None:

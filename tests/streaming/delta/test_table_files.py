@@ -70,7 +70,7 @@ REFUSED: Mapping[str, tuple[int | None, str]] = {
     "the last entry": (7, "restored to version 6"),
     "an entry in between": (6, "restored to version 5"),
     "the checkpoint": (8, "removed"),
-    "rows": (7, "1 damaged file of rows removed"),
+    "rows": (7, "1 damaged data file removed"),
 }
 """Remaining rows after a repair, and a part of its message. Damage to all other files has no effect."""
 
@@ -191,7 +191,7 @@ def test_a_repair_reads_all_rows_because_the_end_of_a_file_may_be_intact(table: 
     assert find_table_damage(LocalFolder(table)) is None, "a start does not read all rows"
     assert "cannot be read" in str(find_table_damage(LocalFolder(table), reads_rows=True))
     repaired = repair_table(LocalFolder(table), table.with_name("aside"))
-    assert "1 damaged file of rows removed" in repaired
+    assert "1 damaged data file removed" in repaired
     assert DeltaTable(str(table)).to_pyarrow_table().num_rows == VERSIONS - 1
 
 
@@ -215,11 +215,12 @@ def test_a_missing_entry_with_the_version_of_the_last_checkpoint_is_refused_and_
     """With a real table, readers needed only the checkpoint, but each append failed with "Invalid table version"."""
     DeltaTable(str(table)).create_checkpoint()
     (table / entry(7)).unlink()
-    with pytest.raises(UnusableTableError, match=rf"{entry(7)} is missing, but its checkpoint exists"):
+    with pytest.raises(UnusableTableError, match=rf"{entry(7)} is missing, but the checkpoint of this version exists"):
         check_tables(str(table.parent))
     aside = table.with_name("aside")
     repaired = repair_table(LocalFolder(table), aside)
-    assert repaired == f"{table}: {entry(7)} replaced, because its checkpoint contains all its actions"
+    empty = "replaced by an empty entry, because the checkpoint of this version contains all actions"
+    assert repaired == f"{table}: {entry(7)} {empty}"
     assert not aside.exists()
     check_tables(str(table.parent))
     rows = DeltaTable(str(table)).to_pyarrow_table()
@@ -234,7 +235,9 @@ def test_a_table_that_cannot_be_repaired_is_moved_aside_as_a_whole(table: Path) 
     aside = table.with_name("aside")
     repaired = repair_table(LocalFolder(table), aside)
     moved_to = f"{aside}/{table.name}"
-    assert repaired == f"{table}: cannot be repaired; it was moved to {moved_to}, and the monitor creates a new table"
+    assert repaired == (
+        f"{table}: cannot be repaired. The table was moved to {moved_to}, and the monitor creates a new table"
+    )
     assert not table.exists()
     check_tables(str(table.parent))
 
@@ -269,5 +272,5 @@ def test_tables_that_the_monitor_may_not_use_are_refused_by_name(table: Path, un
             check_tables(root)
 
         message = as_nobody(action, Path(root))
-    assert message.startswith(f"UnusableTableError: the tables in {root} cannot be used ({root}")
+    assert message.startswith(f"UnusableTableError: the folder {root} of the tables cannot be used ({root}")
     assert "let the user of the monitor" in message

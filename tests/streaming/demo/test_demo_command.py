@@ -149,7 +149,9 @@ def test_ctrl_c_ends_all_processes_within_seconds_and_a_second_demo_is_refused(
     demo.until("its claim on the folder", lambda: marker.exists() and str(demo.process.pid) in marker.read_text())
     second = start()
     assert second.exit_code(60) == 1
-    assert re.search(rf"another demo runs in \S+ \(process {demo.process.pid}\): stop it", _words(second.output))
+    assert re.search(
+        rf"another demo runs in \S+ \(process {demo.process.pid}\): stop the other demo", _words(second.output)
+    )
     demo.until("ready", lambda: (figures := demo.figures()) and figures.ready)
     demo.until("the table", lambda: "partitions" in demo.output, 10)
     kept = DemoEnvironment(demo.folder, demo.metrics_port).monitor_log

@@ -44,7 +44,9 @@ def test_a_second_demo_at_the_same_time_is_refused_with_the_process_of_the_first
     """The second demo would delete the tables of the running monitor."""
     with demo_folder(tmp_path / ".demo") as folder:
         (folder / "tables").mkdir()
-        with pytest.raises(DemoError, match=rf"another demo runs in .*\.demo \(process {os.getpid()}\): stop it"):
+        with pytest.raises(
+            DemoError, match=rf"another demo runs in .*\.demo \(process {os.getpid()}\): stop the other demo"
+        ):
             demo_folder(folder).__enter__()
         assert (folder / "tables").exists()
     with demo_folder(folder):

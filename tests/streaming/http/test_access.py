@@ -128,8 +128,8 @@ def test_a_users_file_of_htpasswd_is_read(tmp_path: Path) -> None:
         (":{good}\n", 0o600, "line 1 is not NAME"),
         ("prometheus\n", 0o600, "line 1 is not NAME"),
         ("prometheus:{good}x\n", 0o600, "line 1 is not NAME"),
-        ("prometheus:{good}\n", 0o644, "is open to others (mode 0644): chmod 600"),
-        ("prometheus:{good}\n", 0o660, "is open to others (mode 0660): chmod 600"),
+        ("prometheus:{good}\n", 0o644, "is accessible to other users (mode 0644): chmod 600"),
+        ("prometheus:{good}\n", 0o660, "is accessible to other users (mode 0660): chmod 600"),
     ],
 )
 def test_an_insecure_users_file_is_refused(tmp_path: Path, text: str, mode: int, message: str) -> None:
@@ -200,7 +200,7 @@ def test_a_new_certificate_with_the_old_key_leaves_the_old_pair_in_use(
     Path(renewed).replace(certificate_file)
     assert [certificate.context() is old for _ in range(3)] == [True] * 3
     assert [record.message.partition(":")[0] for record in caplog.records] == [
-        "the renewed certificate cannot be used, the old one stays in use"
+        "the renewed certificate cannot be used. The old certificate stays in use"
     ], "the warning is logged once, not for every connection"
     Path(renewed_key).replace(key_file)
     assert certificate.context() is not old

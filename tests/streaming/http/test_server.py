@@ -280,4 +280,4 @@ def test_a_renewed_certificate_is_used_without_a_restart_and_a_broken_one_is_not
     )
     Path(certificate).write_text("half written")
     assert b"one 1.0" in ask_tls(over_tls, tls_context(renewed))
-    assert "the old one stays" in caplog.text
+    assert "The old certificate stays in use" in caplog.text

@@ -137,8 +137,8 @@ def test_the_command_reports_a_folder_that_does_not_exist(tmp_path: Path):
     assert (done.exit_code, done.output) == (
         1,
         (
-            f"Error: {tmp_path}/nowhere is not a readable folder: copy the folder that `jars --to FOLDER`"
-            " created to this machine\n"
+            f"Error: {tmp_path}/nowhere is not a readable folder: run `jars --to FOLDER` on a machine with internet"
+            " access, and copy FOLDER to this machine\n"
         ),
     )
 

@@ -131,7 +131,7 @@ def test_a_group_is_shown_with_its_owners_and_the_expected_assignment(pages: Pag
 
 def test_what_no_table_stores_is_listed_once_and_never_shown_as_a_value(pages: Pages) -> None:
     text = Seen(ask(pages, f"/groups/g?at={FIRST}").text).text
-    assert text.count("The tables do not contain these values") == 1
+    assert text.count("The tables do not always contain these values") == 1
     assert all(kind in text for kind in NOT_STORED)
     document = ask(pages, f"{GROUP_API}g?at={FIRST}").json()
     assert document["not_stored"] == list(NOT_STORED)
@@ -288,7 +288,7 @@ def test_a_request_without_an_answer_shows_the_reason_and_what_the_tables_cover(
     assert document.status == status
     assert document.json()["error"]
     if status.startswith("404") and "no such" not in text:
-        assert "cover 1970-01-01 00:00:10 to 1970-01-01 00:00:40 UTC" in seen
+        assert "from 1970-01-01 00:00:10 to 1970-01-01 00:00:40 UTC" in seen
         covered = [link for link in Seen(answer.text).links if quote("1970-01-01T00:00:10") in link]
         if "/groups/g?" in address or address.startswith("/?"):
             assert [ask(pages, link).status for link in covered] == ["200 OK"], "the first moment has an answer"

@@ -193,7 +193,9 @@ def test_a_repair_names_an_unreadable_file_and_changes_nothing() -> None:
             rebuild_module._repair_tables(root, STAMP, print)
 
         message = as_nobody(action, Path(root))
-        assert message.startswith(f"UnusableTableError: the tables in {root} cannot be used ({log}/{0:020}.json: Perm")
+        assert message.startswith(
+            f"UnusableTableError: the folder {root} of the tables cannot be used ({log}/{0:020}.json: Perm"
+        )
         assert "let the user of the monitor" in message
         assert [path.name for path in Path(root).iterdir()] == [REBALANCES.name]
 

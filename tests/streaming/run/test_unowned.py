@@ -109,7 +109,7 @@ def test_a_topic_grows_and_the_client_does_not_notice(group: WatchedGroup) -> No
     assert group.active_conditions() == {}, "a client may take five minutes to notice"
     group.pass_minutes(5)
     assert group.active_conditions() == {
-        UNOWNED: "2 partitions without an owner for 6 minutes, 15 records wait: orders-2, orders-3"
+        UNOWNED: "2 partitions without an owner for 6 minutes: orders-2, orders-3 (15 records wait)"
     }
     assert named(scraped(group.monitor_state), "rebalance_monitor_unowned_records") == {"group=g": 15}
     assert [trouble.word for trouble in group.report().troubles] == ["unowned partitions"]
@@ -125,7 +125,7 @@ def test_committed_partitions_count_with_their_lag(group: WatchedGroup) -> None:
     group.write_generation(1, member_with("a", 0), protocol="mine")
     group.pass_minutes(7)
     assert group.active_conditions() == {
-        UNOWNED: "1 partition without an owner for 6 minutes, 30 records wait: orders-1"
+        UNOWNED: "1 partition without an owner for 6 minutes: orders-1 (30 records wait)"
     }
 
 
@@ -134,7 +134,7 @@ def test_an_unknown_offset_is_not_zero_records(group: WatchedGroup) -> None:
     del group.cluster.end_offsets["orders", 1]
     group.write_generation(1, member_with("a", 0), protocol="mine")
     group.pass_minutes(7)
-    assert group.active_conditions()[UNOWNED].endswith("unknown number of waiting records: orders-1")
+    assert group.active_conditions()[UNOWNED].endswith("orders-1 (unknown number of waiting records)")
     assert group.report().unowned_records is None
 
 
@@ -204,5 +204,5 @@ def test_all_partitions_of_a_topic_that_the_leader_ignores_are_unowned(group: Wa
     group.write_generation(1, member_with("a", 0, 1), subscribed, protocol="RoundRobinAssigner")
     group.pass_minutes(7)
     assert group.active_conditions()[UNOWNED] == (
-        "2 partitions without an owner for 6 minutes, 7 records wait: ignored-0, ignored-1"
+        "2 partitions without an owner for 6 minutes: ignored-0, ignored-1 (7 records wait)"
     )

@@ -6,17 +6,18 @@ The brokers keep a committed offset for `offsets.retention.minutes`, counted fro
    null.
 2. A classic group with a protocol type: the start is the time when the group became Empty (`currentStateTimestamp`). If
    the record has no `currentStateTimestamp` (before version 2), rule 3 applies.
-3. A KIP-848 group, a streams group, and a group that only commits: the start is the time of each commit.
+3. A KIP-848 group, a streams group, or a group that only commits: each committed offset has its own start, the time of
+   its commit.
 4. The expiry time is unknown if no broker returned `offsets.retention.minutes`, or if the state of the group is
    unknown. If a listing shows a state other than Empty, the expiry time is also unknown. In the polling mode, the
    expiry time is always unknown, because coordinators do not return the starts.
-5. A commit after the group became Empty does not change the start of rule 2. So a client that commits offsets for a
-   group without members cannot delay the expiry.
+5. A commit after the group became Empty does not change the start that rule 2 defines. So a client that commits offsets
+   for a group without members cannot delay the expiry.
 
-The brokers check every `offsets.retention.check.interval.ms` (10 minutes), so they delete the offsets a little later. A
-commit record of version 1 contains an expiry time, which the brokers use for this commit. The monitor does not read the
-expiry time in such records. Only OffsetCommit requests in version 2 to 4 with a retention time cause records of version
-1.
+The brokers check every `offsets.retention.check.interval.ms` (default: 10 minutes). So they delete an offset up to one
+interval after its expiry time. A commit record of version 1 contains an expiry time, which the brokers use for this
+commit. The monitor does not read the expiry time in such records. The brokers write records of version 1 only for
+OffsetCommit requests of version 2 to 4 that contain a retention time.
 
 Source: KIP-211, Kafka `OffsetMetadataManager.cleanupExpiredOffsets`, `OffsetExpirationConditionImpl`, and
 `offsetExpirationCondition` of `ClassicGroup`, `ConsumerGroup` and `StreamsGroup`.
@@ -34,7 +35,7 @@ from streaming.group.listing import GroupListing
 from streaming.group.snapshot import EMPTY, GroupSnapshot
 
 EACH_COMMIT: Final = None
-"""The start is the time of each commit (rule 3)."""
+"""Each committed offset has its own start, the time of its commit (rule 3)."""
 
 Starts = Mapping[str, int | None]
 """The start by group id: the time when the group became Empty, or EACH_COMMIT.
@@ -52,7 +53,7 @@ Both columns are null if rule 1 or rule 4 applies.
 def expiry_starts(
     group_ids: Iterable[str], snapshots: Mapping[str, GroupSnapshot], listing: GroupListing | None
 ) -> Starts:
-    """Return the starts of the groups with committed offsets. `listing` is None if unknown."""
+    """Return the start of each group to which rule 2 or rule 3 applies. `listing` is None if unknown."""
     starts: dict[str, int | None] = {}
     for group_id in group_ids:
         snapshot, listed = snapshots.get(group_id), listing.groups.get(group_id) if listing else None

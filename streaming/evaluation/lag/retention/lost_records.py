@@ -2,39 +2,39 @@
 
 Lag does not show the loss of records. If retention is a month, a lag of a million records may be harmless. If retention
 is an hour, the same lag may be too high. If the lag of a row is unknown, all values of the row are unknown (`lag.py`
-shows the reason). In the rules, c is `next_offset`, and s is the log start offset. Rules:
+describes the reasons). In the rules, c is `next_offset`, and s is the log start offset. Rules:
 
 1. `records_lost` = s - c if c < s, otherwise 0. `records_lost` counts the offsets that the group has not committed and
    can never read. Compaction and aborted transactions leave offsets without records, so `records_lost` is an upper
-   bound. If no fetch has found a record among the lost offsets, all may be markers or aborted records
-   (`next_offsets.py`). The deletion of markers or aborted records is not a loss. So without a found record,
-   `records_lost` is null if at most FEW_OFFSETS offsets are lost. `records_lost` is also null if the topic has
-   transactions. A known loss stays known while the committed offset stays the same, also after a restart. Without this
-   rule, a small loss would become unknown, because a deleted record cannot be fetched again.
-2. `lost_since_ms`: the time of the first sample in which s is greater than c. If the commit is later than the first
-   sample of the loss, the time of the commit is used. The kind of `lost_since_ms` is `at_least` if s was already
-   greater than c in the oldest stored sample. The start time of a loss stays the same, even after a commit or the
-   removal of old samples. The start time of a loss also stays the same if the loss is unknown for some samples.
+   bound. If no fetch has found a record among the lost offsets, all lost offsets may be markers or aborted records
+   (`next_offsets.py`). The deletion of markers or aborted records is not a loss. So if no fetch has found a record,
+   `records_lost` is null in two cases: at most FEW_OFFSETS offsets are lost, or the topic has transactions. A known
+   loss stays known while the committed offset stays the same, also after a restart. Otherwise, a small loss would
+   become unknown: the monitor cannot fetch a deleted record again to prove the loss.
+2. `lost_since_ms`: the later of two times: the first sample in which s is greater than c, and the commit. If
+   `lost_since_ms` is the time of the oldest stored sample, its kind is `at_least`. The start time of a loss stays the
+   same, even after a commit or the removal of old samples. The start time of a loss also stays the same if the loss is
+   unknown for some samples.
 3. `seconds_until_lost` is 0 if records are already lost. If the lag is 0, `seconds_until_lost` is null, because the
    group has read everything. Otherwise, the rate of the log start offset (rules 4 to 6) and `retention.ms`
-   (`time_retention.py`) give two estimates. The smaller estimate is the result. If the first estimate is unknown or
-   only the maximum of rule 6, the second estimate is the result. If both estimates are unknown, `seconds_until_lost` is
-   null.
+   (`time_retention.py`) give two estimates. The smaller estimate is the result. If one estimate is unknown, the other
+   estimate is the result. If the first estimate has the kind `at_least` (rule 6) and the second estimate is known, the
+   second estimate is the result. If both estimates are unknown, `seconds_until_lost` is null.
 4. The rate is unknown if the log start offset moved less than twice within RATE_WINDOW_MS. For example, the rate is
    unknown for compacted topics and for new topics.
-5. If the rate is known, the estimate comes from two moves of the log start offset within RATE_WINDOW_MS. (s1, t1) is
-   the first move, and (s2, t2) is the last move:
+5. The rate comes from two moves of the log start offset within RATE_WINDOW_MS: the first move (s1, t1) and the last
+   move (s2, t2).
 
        rate = (s2 - s1) / (t2 - t1)        seconds_until_lost = (c - s2) / rate - (now - t2), at least 0
 
-   The log start offset moves by whole segments, in steps. So if the rate is constant, records are lost at the estimated
-   time, or up to one step later. A result of 0 means that the next step may delete unread records.
-6. The estimate from the rate is at most AHEAD times the period over which the rate was measured. If the estimate is
-   longer, the maximum replaces the estimate, and the kind is `at_least`. The kind of all other results is `estimate`.
+   The log start offset moves by whole segments, in steps. So even at a constant rate, the real loss can be later than
+   the estimated time, by up to the time between two moves. If the result is 0, the next move may delete unread records.
+6. The estimate from the rate is at most AHEAD * (t2 - t1). If the estimate is longer, this maximum replaces the
+   estimate, and the kind is `at_least`. The kind of all other results is `estimate`.
 
-Limit of the method: it assumes that the group does not commit again. If retention is by time, brokers now delete the
-records that were written one retention time ago. If many records were written at that time, the log start offset will
-soon move faster than the rate. The monitor cannot predict DeleteRecords requests and changes of `retention.ms`.
+Limit of the method: it assumes that the group does not commit again. If retention is by time, brokers delete records
+that are older than `retention.ms`. If many records are almost as old as `retention.ms`, the log start offset will soon
+move faster than the rate. The monitor cannot predict DeleteRecords requests and changes of `retention.ms`.
 
 Example: the log start offset rises by 1000 every 600 s. At 1200 s, the log start offset rises to 2000. For c = 4500,
 the result at 1500 s is 2500 / (1000 / 600 s) - 300 s = 1200 s. So the predicted time of the loss is 2700 s. The real
@@ -109,7 +109,7 @@ def retention(
 ) -> pa.Table:
     """Return the loss by retention of each row of the report (RETENTION_SCHEMA).
 
-    `starts` must contain the sample of the report. `earlier` are the losses up to the previous sample (`losses`).
+    `starts` must contain the sample of the report. `earlier` contains the losses up to the previous sample (`losses`).
     `left_by_time` contains the estimate of `time_retention.py` for each row.
 
     >>> from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, lag_report
@@ -170,7 +170,7 @@ def _lost_since(
 
 
 def losses(partitions: pa.Table, earlier: Losses = _NO_LOSSES) -> Losses:
-    """Return the losses of an evaluation, and the earlier losses of rows that are unknown now (rule 2)."""
+    """Return the losses of an evaluation, and the earlier losses of rows whose loss is unknown now (rule 2)."""
     is_lost = pc.is_valid(partitions["lost_since_ms"])
     unknown = partitions.filter(pc.is_null(partitions["records_lost"])) if earlier else partitions.slice(0, 0)
     hidden = {key: earlier[key] for key in _keys(unknown) if key in earlier}
@@ -183,7 +183,7 @@ _LOSS_COLUMNS = ("lost_since_ms", "lost_since_kind", "committed_offset")
 
 
 def _continues(partitions: pa.Table, at: Int64Array, earlier: Losses) -> BoolArray:
-    """Return True for each row in `at` with the same committed offset as in a known loss (rule 1)."""
+    """Return True for each row in `at` whose earlier loss continues: the committed offset is unchanged (rule 1)."""
     rows = partitions.take(pa.array(at))
     continues = np.zeros(partitions.num_rows, dtype=np.bool_)
     columns = zip(_keys(rows), rows["committed_offset"].to_pylist(), rows["unknown_reason"].to_pylist(), strict=True)
@@ -242,9 +242,9 @@ def _until_lost(  # noqa: PLR0913, PLR0917 - one argument per column
 
 
 def _moves(points: OffsetPoints, rows: Int64Array, since_ms: int) -> tuple[Int64Array, ...]:
-    """Return four columns: the offset and the time of the last move, and the two differences to the first move.
+    """Return four columns: the offset and the time of the last move, and their increases since the first move.
 
-    Only moves since `since_ms` count. With fewer than two moves, the difference of the offsets is 0.
+    Only moves since `since_ms` count. With fewer than two moves, the increase of the offset is 0.
     """
     offsets, times_ms = points.offsets[rows], points.times_ms[rows]
     is_move = np.zeros(offsets.shape, dtype=np.bool_)

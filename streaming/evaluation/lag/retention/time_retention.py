@@ -1,18 +1,19 @@
-"""Estimate the time until retention by time deletes the record that a group reads next.
+"""Estimate the time until Kafka deletes the next record of a group because of `retention.ms`.
 
-The age of the next record is the lag in seconds (`lag_seconds.py`). Rules:
+The next record is the record that the group reads next. The age of the next record is the lag in seconds
+(`lag_seconds.py`). Rules:
 
-1. A topic deletes records by time if its `cleanup.policy` contains `delete` and its `retention.ms` is not -1. Only
-   topics that delete records by time have an estimate: `retention.ms` minus the age, at least 0. Kafka deletes a whole
-   segment when the newest record of the segment is older than `retention.ms`. So the real loss is later than the
-   estimate, by at most the time that the segment covers.
+1. A topic deletes records by time if its `cleanup.policy` contains `delete` and its `retention.ms` is not -1. For these
+   topics, the estimate is `retention.ms` minus the age, at least 0. For all other topics, the estimate is null. Kafka
+   deletes a whole segment when the newest record of the segment is older than `retention.ms`. So the real loss is later
+   than the estimate, by at most the time that the segment covers.
 2. If the age is only a lower bound, the record may be older, so the estimate is unknown. Exception: if the lower bound
    has reached `retention.ms`, the estimate is 0.
 3. If the settings of the topic are unknown, the estimate is unknown.
 
-Limits: `retention.bytes` and DeleteRecords can delete the record earlier. Kafka uses the timestamps of the records. So
-Kafka deletes records earlier if a producer writes timestamps that lie in the past. The error of the age
-(`within_seconds`) is also the error of the estimate.
+Limits: `retention.bytes` and DeleteRecords can delete the record before the estimated time. Kafka uses the timestamps
+of the records. So if a producer writes timestamps in the past, Kafka also deletes its records before the estimated
+time. The error of the age (`within_seconds`) is also the error of the estimate.
 
 Source: Kafka, `UnifiedLog.deleteRetentionMsBreachedSegments`.
 """

@@ -1,19 +1,19 @@
 """Store the last commits of each group for each partition. `status.py` evaluates the windows of commits.
 
 A window has up to `length` entries, oldest first. An entry has four values: the committed offset, the timestamp, the
-log offset of the commit's record, and the lag. The lag is empty until the entry is observed (rule 5). Rules for one
+log offset of the commit's record, and the lag. The lag is missing until `observe` computes it (rule 5). Rules for one
 commit:
 
 1. A tombstone removes all earlier entries. A commit from before the tombstone is not added, even if it is read after
    the tombstone.
 2. Entries are in the order of the log. A commit that is read late is inserted in log order. A known commit is ignored.
-   If a window is full, a commit that is older than all its entries is also ignored.
+   If a window is full, a commit that is older than all entries of the window is also ignored.
 3. Time is divided into slots of `slot_ms`. A window contains only the last commit of each slot. So a window covers
    enough time, even if a group commits every 10 ms. If the coordinator moves to a broker whose clock is slow,
    timestamps can decrease. If the timestamps return to an earlier slot, the new commit replaces the entry of that slot.
    The number of a slot is timestamp // slot_ms. So the content of a window depends only on the commits, and not on
-   batches or restarts. A batch needs only the last commit of each slot (`last_per_slot`). Burrow does not use slots:
-   its `min-distance` is a minimum time after the previous entry.
+   batches or restarts. So only the last commit of each slot is added from a batch (`last_per_slot`). Burrow does not
+   use slots: its `min-distance` is a minimum time after the previous entry.
 4. If a window is full, a new commit removes the oldest entry.
 
 The monitor requests end offsets after it has read the commits. Rules for the end offsets:
@@ -21,8 +21,8 @@ The monitor requests end offsets after it has read the commits. Rules for the en
 5. The lag of an entry is computed once, from the first end offset that is sampled after the commit. If a later commit
    of the same slot replaces the entry, the new entry has the same lag. Burrow uses the last end offset *before* the
    commit. So Burrow's lag is too low and often 0, and alerts resolve too early. An end offset is used only for the
-   newest commit of a row. If several lags came from the same end offset, these lags would decrease, even if the group
-   does not catch up.
+   newest commit of a row. If several lags came from the same end offset, each lag would be lower than the previous lag,
+   even if the group does not catch up.
 6. If a committed offset is greater than the end offset, the entry and all earlier entries are removed. There are two
    possible causes. The topic was deleted and created again, or a client committed an offset that never existed.
 
@@ -150,9 +150,10 @@ class CommitWindows:
     ) -> None:
         """Apply rules 5 and 6. Each row occurs at most once in `rows`.
 
-        `log_offsets` contains the log offset of each row's newest commit before the request for end offsets. Lag is
-        counted from `next_offsets`: the committed offset, or the offset of the first record after the committed offset.
-        Entries of later commits do not change, because their committed offsets may be greater than `end_offsets`.
+        `log_offsets` contains one log offset per row: the newest commit that the monitor had read when it requested the
+        end offsets. Lag is counted from `next_offsets`: the committed offset, or the offset of the first record after
+        the committed offset. Entries of later commits do not change, because `end_offsets` may be older than these
+        commits.
         """
         if not len(rows):
             return
@@ -233,13 +234,13 @@ class CommitWindows:
         self._drop(rows, log_offsets)
 
     def _drop(self, rows: Int64Array, up_to_log_offsets: Int64Array) -> None:
-        """Remove the entries up to a log offset. Old entries are on the left, so all other entries stay adjacent."""
+        """Remove entries up to a log offset. Old entries are on the left, so the remaining entries stay adjacent."""
         is_gone = self._matrices["offsets_topic_offset"][rows] <= up_to_log_offsets[:, np.newaxis]
         for matrix in self._matrices.values():
             matrix[rows] = np.where(is_gone, _NONE, matrix[rows])
 
     def _extends_window(self, commits: _Commits) -> BoolArray:
-        """Return True for each commit whose row gets only commits in the normal order.
+        """Return True for each commit of a row if all commits of the row are in the normal order.
 
         In the normal order, log offsets increase, slots do not decrease, and no commit is a tombstone. So `_append` can
         add all commits of the row in one step.
@@ -328,7 +329,7 @@ class CommitWindows:
         return shares
 
     def _make_room(self, rows: Int64Array, removed: Int64Array, place: Int64Array) -> None:
-        """Move the entries after `removed` one column to the left, up to `place`. The lag at `place` becomes empty."""
+        """Move the entries from `removed` + 1 to `place` one column to the left. Remove the lag at `place`."""
         columns = np.arange(self.length)
         is_moved = (columns >= removed[:, np.newaxis]) & (columns < place[:, np.newaxis])
         source = np.minimum(columns + is_moved, self.length - 1)

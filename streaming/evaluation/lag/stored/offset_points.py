@@ -6,8 +6,8 @@ for a new sample (o, t):
 
 1. t <= t': all points at or after t are removed first. Either the clock was set back, or the sample is repeated.
 2. o < o': all points are removed, and the new point becomes the first point. Either the topic was created again, or the
-   topic lost its last records in an unclean election. The tool kafka-lag-exporter ignores samples with a decreased
-   offset until its old points expire (issue 197).
+   topic lost its last records in an unclean election. If the offset decreases, kafka-lag-exporter ignores new samples
+   until the old points expire (issue 197).
 3. o equals the offset of the last two points: the time of the last point becomes t. So a constant offset has only two
    points: one with its first time, and one with its last time. The method comes from kafka-lag-exporter
    (`LookupTable.addPoint`).
@@ -88,13 +88,13 @@ class OffsetPoints:
         return list(zip(self.offsets[row, :count].tolist(), self.times_ms[row, :count].tolist(), strict=True))
 
     def last_at_or_below(self, rows: Int64Array, offsets: Int64Array) -> Int64Array:
-        """Return for each row the index of the last point with at most this offset, or -1 without such a point."""
+        """Return for each row the index of the last point at or below the given offset, or -1 if there is none."""
         return self._first_above(self.offsets, rows, offsets) - 1
 
     def first_since(self, rows: Int64Array, since_ms: int) -> Int64Array:
         """Return for each row the index of the first point at or after the given time.
 
-        Without such a point, the index is the number of points in the row.
+        If no such point exists, the index is the number of points in the row.
         """
         return self._first_above(self.times_ms, rows, np.full(len(rows), since_ms - 1, dtype=np.int64))
 

@@ -66,7 +66,7 @@ class SampledOffsets:
         return [keys[index] for index in np.flatnonzero(fell_back)]
 
     def rows(self, topics: pa.Array, partitions: Int64Array) -> Int64Array:
-        """Return the row number of each topic partition in `points`, or NO_ROW without a sample."""
+        """Return for each topic partition the row number in `points`, or NO_ROW if there is no sample."""
         return self._rows.find(topics, partitions)
 
     def names(self) -> tuple[pa.Array, Int64Array]:

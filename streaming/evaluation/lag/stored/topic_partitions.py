@@ -62,7 +62,7 @@ class TopicPartitionRows:
         return _index_in(topics, self._topics)
 
     def _find(self, codes: Int64Array, partitions: Int64Array) -> Int64Array:
-        """Return the row numbers of topic partitions, from the codes of their topics.
+        """Return the row number of each topic partition. `codes` contains the codes of the topics.
 
         An unknown topic has the code NO_ROW. So the key of an unknown topic is negative and matches no stored key.
         """

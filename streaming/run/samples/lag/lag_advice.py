@@ -1,11 +1,11 @@
 """Compute the advice for late groups (`evaluation.what_if.advice`), and keep the advice until its inputs change.
 
-1. The advice for a group is computed when the cause of its lag is first known. The advice is computed again if the
-   assignment, the members, the cause or the known capacities change. The advice is also computed again after REPEAT_MS.
-   A shorter interval is not useful, because the rates in the advice are averages over five minutes.
+1. The advice for a group is computed when the cause of the group's lag becomes known. The advice is computed again if
+   the assignment, the members, the cause or the known capacities change. The advice is also computed again after
+   REPEAT_MS. A shorter interval is not useful, because the rates in the advice are averages over five minutes.
 2. At each sample, the computation of advice stops after about MAX_SECONDS. Groups whose advice is oldest come first.
-   The other groups wait for a later sample. While a group waits, its old advice stays valid if the inputs did not
-   change. A waiting group with changed inputs has no advice.
+   The advice for the other groups is computed at a later sample. Until then, a group keeps its old advice if the inputs
+   are the same. If the inputs changed, the group has no advice.
 """
 
 from __future__ import annotations

@@ -4,11 +4,11 @@ Store the causes in the monitor state. Write the start and the end of each cause
 
 1. Only groups with waiting records (`evaluation.causes.lateness`) are evaluated.
 2. A cause starts at the first sample that finds it. A cause ends when a different cause replaces it, or when the group
-   has caught up. A group has caught up if no partition is behind. Each partition with waiting records must also have a
+   has caught up. A group has caught up if no partition is behind, and if each partition with waiting records has a
    commit after the start of the cause. If only the rates change, the cause does not end (`Cause.identity`).
-3. If it is unknown whether a cause exists, no cause starts or ends. If the lag is unknown, or only a bound below
-   WAITING_SECONDS is known, the cause is unknown. After a restart, the monitor must first observe the partitions for
-   some time.
+3. If it is unknown whether a cause exists, no cause starts or ends. If the lag is unknown, the cause is unknown. If
+   only a lower bound of the lag in seconds is known, and this bound is below WAITING_SECONDS, the lag counts as
+   unknown. After a restart, the monitor must first observe the partitions for some time.
 4. The monitor state also contains the advice for each cause (`lag_advice.py`). The table does not contain advice,
    because a cause often starts before the members' capacity is known.
 5. The row of an active cause is written again on each UTC date. So the deletion of old dates never deletes the last row
@@ -77,7 +77,7 @@ class LagCauses:
 
     @property
     def hidden(self) -> Iterator[tuple[str, str]]:
-        """The group and the kind of each active cause that was not found at the last sample (rules 2 and 3)."""
+        """Pairs (group, kind of cause) of the active causes that the last sample did not find (rules 2 and 3)."""
         shown = self._monitor_state.view().explained_lags
         return ((group_id, row["cause"]) for group_id, row in self._active.items() if group_id not in shown)
 
@@ -118,7 +118,7 @@ class LagCauses:
         return [*rows, *repeated.values()], {**active, **repeated}
 
     def _groups_that_have_not_caught_up(self, lag: LagEvaluation) -> AbstractSet[str]:
-        """Return the groups whose active cause continues without a new finding (rules 2 and 3)."""
+        """Return the groups whose active cause continues even if this sample does not find it (rules 2 and 3)."""
         if not self._active:
             return frozenset()
         behind = {group_id for group_id, one in self._late_groups.items() if one.behind}
@@ -157,7 +157,7 @@ def _with_starts(explained: Mapping[str, ExplainedLag], active: Mapping[str, Row
 
 
 def _groups_with_unknown_lag(lag: LagEvaluation) -> frozenset[str]:
-    """Return the groups whose lag in seconds is unknown or a lower bound of less than WAITING_SECONDS (rule 3)."""
+    """Return the groups with a partition whose lag in seconds is unknown or counts as unknown (rule 3)."""
     rows = lag.partitions
     is_bound = pc.fill_null(pc.equal(rows["lag_seconds_kind"].cast(pa.string()), AT_LEAST), fill_value=False)
     is_unknown = pc.or_(pc.is_null(rows["lag_seconds"]), pc.and_(is_bound, pc.invert(_do_wait(rows))))
@@ -236,7 +236,7 @@ def _partition_work(row: Mapping[str, Any], member_id: str) -> PartitionWork:
 
 
 def _fair_rate(group_id: str, record: GroupState | None, view: MonitorView) -> float | None:
-    """Return the highest produce rate that a member would have in the fairest assignment, in records per second."""
+    """Return the produce rate of the busiest member's partitions in the fairest assignment, in records per second."""
     shares, evaluation = view.work.get(group_id), record.evaluation if record else None
     if shares is None or evaluation is None or shares.position != evaluation.position:
         return None

@@ -1,12 +1,13 @@
 """Write lag, status and work shares to the tables at a fixed interval. Update the work shares in the monitor state.
 
 The first write of each UTC date contains the lag and the status of all partitions. Every other write contains only the
-rows that changed. So a reader finds the lag at any time in the rows of at most two dates (`streaming/past/lag.py`). The
-deletion of old dates never deletes the last row of a partition.
+rows that changed. So the rows of at most two dates are sufficient to find the lag at a given time
+(`streaming/past/lag.py`). The deletion of old dates never deletes the last row of a partition.
 
 After the deletion of a committed offset, the next write contains an *end row* for the partition. The `unknown_reason`
-of an end row is `offset_deleted`, and all values are null. To find deleted offsets after a restart, the first write
-reads the table's partitions of the same date.
+of an end row is `offset_deleted`, and all values are null. After a restart, the first write compares the lag with the
+rows that the table has for the same date. So this write also finds the offsets that were deleted since the previous
+write.
 """
 
 from __future__ import annotations

@@ -108,8 +108,8 @@ class LagWatch:
     def restore(self) -> None:
         """Restore the samples of an earlier run. Before this call, restore the last commits in CommittedOffsets.
 
-        Samples that are damaged or have a different format version are ignored. Without samples, the lag in seconds is
-        unknown for some time.
+        Samples that are damaged or have a different format version are ignored. Without restored samples, lag in
+        seconds is unknown for some time.
         """
         try:
             encoded = self._files.read(STORED)
@@ -159,16 +159,17 @@ class LagWatch:
         return view.select(~left.to_numpy(zero_copy_only=False))
 
     def sample(self, topics: Collection[str]) -> ClusterSample:
-        """Take a sample of the brokers. Correct its times with the cluster clock."""
+        """Take a sample of the brokers. Correct the times of the sample with the cluster clock."""
         return self._clock.take_sample(self._brokers.sample(topics))
 
     def evaluate(self, view: CommittedOffsetsView, before: MonitorView, sample: ClusterSample) -> LagEvaluation:
-        """Compute the lag of the commits in `view`. `sample` is newer than `view` and `before`."""
+        """Compute the lag of the commits in `view`. `sample` must be taken after `view` and `before`."""
         fell_back = self._ends.add(sample.end_offsets, sample.sampled_at_ms)
         self._next_offsets.forget_topics(topic for topic, _ in fell_back)
         for topic, partition in fell_back:
             _log.info(
-                "%s: the end offset of %s-%d decreased: the topic was deleted and recreated",
+                "%s: the end offset of %s-%d decreased. The topic was deleted and recreated, or an unclean leader"
+                " election removed records",
                 self._cluster,
                 topic,
                 partition,
@@ -215,7 +216,7 @@ class LagWatch:
     def _count_from_next_offsets(
         self, view: CommittedOffsetsView, report: LagReport, end_offsets: Mapping[TopicPartition, int]
     ) -> LagReport:
-        """If a fetch has shown the next record of a group in a partition, count the lag from this record."""
+        """If a fetch has shown a group's next record in a partition, count the lag of the partition from it."""
         if self._unmoved[0] != view.numbering:
             self._unmoved, self._suspects = (view.numbering, UnmovedCommits()), np.empty(0, dtype=np.int64)
         committed, now_ms = report.partitions["committed_offset"].to_numpy(), report.sampled_at_ms
@@ -249,7 +250,7 @@ class LagWatch:
 
 
 def _expiry_starts(report: LagReport, before: MonitorView) -> Starts:
-    """Return `Starts` of `expiry.py`, which is empty in the polling mode, because commit times are unknown."""
+    """Return `Starts` of `expiry.py`. In the polling mode, return `{}`, because commit times are unknown."""
     if before.health.source == ADMIN_API_SOURCE:
         return {}
     group_ids = pc.unique(report.partitions["group_id"]).to_pylist()

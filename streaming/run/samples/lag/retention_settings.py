@@ -3,7 +3,7 @@
 1. A known setting is requested again after KNOWN_FOR_MS. An unknown setting is requested again after RETRY_AFTER_MS.
 2. The monitor requests only the settings of topics with lag, at most TOPICS_PER_SAMPLE topics per sample. Topics
    without an earlier request come first.
-3. The settings are optional. A failed request never fails the sample.
+3. The settings are optional. If a request fails, the sample still succeeds.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class RetentionSettings:
         return tuple(name for name, unknown in is_unknown.items() if unknown)
 
     def request_if_due(self, topics_with_lag: Collection[str], now_ms: int) -> None:
-        """Request the settings that are due. Forget a due setting of a topic if the topic has no lag now."""
+        """Request the due settings (rule 1). If a due setting belongs to a topic without lag, forget the setting."""
         if self._of_offsets is None or self._of_offsets.is_due(now_ms):
             self._of_offsets = _Setting(self._request_offsets_retention(), now_ms)
         with_lag, due = set(topics_with_lag), self._due_topics(topics_with_lag, now_ms)

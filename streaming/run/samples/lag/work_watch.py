@@ -38,7 +38,7 @@ _ROWS_AT_A_TIME = 2_000
 
 @dataclass(slots=True)
 class _MeasuredGroup:
-    """An evaluated assignment, its measured work and shares, and the scores in the last written rows."""
+    """An evaluated assignment, with its measured work, its shares, and the scores in its last written rows."""
 
     snapshot: GroupSnapshot
     position: Position
@@ -82,7 +82,7 @@ class WorkWatch:
         return work, rows.table()
 
     def forget_written(self) -> None:
-        """Forget all measurements and written rows, so that the next measurement writes all shares again.
+        """Forget all measurements and written scores, so that the next measurement returns rows for all shares.
 
         Call the method if the new rows could not be appended to the table.
         """
@@ -111,7 +111,7 @@ class _Rows:
 
 
 def current_evaluation(record: GroupState) -> Evaluation | None:
-    """Return the evaluation of the current assignment. Return None if it is missing or has no imbalances."""
+    """Return the evaluation of the current assignment. Return None if no evaluation with imbalances exists."""
     evaluation = record.evaluation
     if evaluation is None or not evaluation.imbalances or evaluation.generation_id != record.snapshot.generation_id:
         return None
@@ -121,7 +121,7 @@ def current_evaluation(record: GroupState) -> Evaluation | None:
 def _measured_group(known: _MeasuredGroup | None, snapshot: GroupSnapshot, position: Position) -> _MeasuredGroup:
     """Return the known entry if it has the same snapshot. If the snapshot differs, return a new entry.
 
-    A new entry for an unchanged evaluation has the `written` scores of the known entry.
+    If the evaluation is unchanged, the new entry keeps the `written` scores of the known entry.
     """
     if known is not None and known.snapshot is snapshot:
         return known
@@ -131,7 +131,7 @@ def _measured_group(known: _MeasuredGroup | None, snapshot: GroupSnapshot, posit
 
 
 def _measure_changed(measured: _MeasuredGroup, measure: str, weights: Weights) -> Iterator[Imbalance]:
-    """Measure LAG or THROUGHPUT again if its value changed for a partition. Yield the shares that need a new row."""
+    """Measure LAG or THROUGHPUT again if it changed for a partition. Yield the shares that need a new row."""
     amounts = measured.division.amounts(weights)
     if measured.amounts.get(measure) == amounts:
         return
@@ -148,7 +148,7 @@ def _measure_changed(measured: _MeasuredGroup, measure: str, weights: Weights) -
 def has_changed(written: tuple[float | None, str] | None, now: Imbalance) -> bool:
     """Return True if a share changed enough for a new row.
 
-    `written` contains the score and the reason of the last written row. Without a row, it is None.
+    `written` contains the score and the reason of the last written row. If there is no row, `written` is None.
 
     >>> now = Imbalance(measure=LAG, scope="member", score=80)
     >>> has_changed(None, now), has_changed((75, ""), now), has_changed((70, ""), now), has_changed((None, "x"), now)

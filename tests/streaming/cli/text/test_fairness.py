@@ -16,7 +16,7 @@ SKEWED = group({"t": 2, "u": 2, "v": 2}, A="tuv", B="tuv", C="tuv")
 
 ONE_TOO_MANY = "the busiest member has 1 partition too many"
 ONE_IDLE = "1 member is idle without need"
-SKEW = "topic skew: the same members have one more partition than the others in 3 topics"
+SKEW = "topic skew: some members have one extra partition in each of 3 topics"
 THREE, SIX, EIGHT, NINE = (
     group({"t": 3}, A="t", B="t"),
     group({"t": 6}, A="t", B="t", C="t", D="t"),

@@ -300,7 +300,7 @@ def test_the_cause_does_not_depend_on_the_order_of_members_and_partitions(
     [
         (
             facts(*OVERLOADED, lost_ms=150_000, rebalances=12),
-            "Rebalances: the group did not commit for 2 minutes of the last 5 minutes because of 12 rebalances.",
+            "Rebalances: because of 12 rebalances, the group did not commit for 2 minutes of the last 5 minutes.",
         ),
         (facts(*STUCK), "Stopped: records wait, but the committed offsets of the group do not increase."),
         (facts(unowned=(stuck(),)), "Stopped: the group has no members, and records wait."),
@@ -316,7 +316,7 @@ def test_the_cause_does_not_depend_on_the_order_of_members_and_partitions(
             facts(*UNEVEN, fair_records_per_second=215.0),
             (
                 "Assignment: the partitions of member a receive 410 records/s, but the member can consume only 300"
-                " records/s. In a fairer assignment, the busiest member would receive 215 records/s."
+                " records/s. In the fairest assignment, the busiest member would receive 215 records/s."
             ),
         ),
         (

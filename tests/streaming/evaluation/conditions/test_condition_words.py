@@ -41,7 +41,7 @@ from tests.streaming.evaluation.rebalances.test_condition_detectors import (
         (
             condition_detectors.ROLLING_RESTART,
             replaced("a-1", "b-1", "c-1"),
-            "3 members replaced one by one in 10 minutes",
+            "3 members were replaced one by one in 10 minutes",
         ),
         (condition_detectors.FLAPPING_MEMBER, restarts(4), "member pod joined and left 4 times in 10 minutes"),
         (
@@ -52,7 +52,7 @@ from tests.streaming.evaluation.rebalances.test_condition_detectors import (
         (
             condition_detectors.ENDLESS_COOPERATIVE_REJOIN,
             every_minute(7, **COOPERATIVE),
-            "7 cooperative rounds in a row without a change of members or subscriptions",
+            "7 cooperative rounds in a row, but no member and no subscription changed",
         ),
         (
             condition_detectors.EAGER_AND_COOPERATIVE_MIXED,

@@ -131,7 +131,7 @@ def test_several_missing_topics_are_listed() -> None:
     record = advanced([sampled(FIRST_SAMPLE_MS + 60 * SECOND_MS, a4=None)], record)
     found = condition(GroupState(record), sample(dict.fromkeys(names), *names), 600)
     assert found == {
-        SUBSCRIBED_TOPIC_MISSING: "4 subscribed topics have not existed for up to 10 minutes: a1, a2, a3 and 1 more"
+        SUBSCRIBED_TOPIC_MISSING: "4 subscribed topics do not exist, one of them for 10 minutes: a1, a2, a3 and 1 more"
     }
 
 

@@ -128,7 +128,7 @@ def test_if_an_earlier_fact_joins_the_story_has_both_starts() -> None:
     (incident,) = followed.sample(6, [evidence("rebalance_storm", minute=4), evidence("flapping_member", minute=2)])
     assert story(incident, utc_text).since_when == (
         "The incident started at 2026-11-21 22:30:40 UTC."
-        " A problem that joined the incident later started at 2026-11-21 22:28:40 UTC."
+        " The earliest problem started at 2026-11-21 22:28:40 UTC, but joined the incident later."
     )
 
 
@@ -192,7 +192,7 @@ def test_the_headline_names_the_host_that_links_the_groups() -> None:
     storms = [evidence("rebalance_storm", one, hosts=hosts) for one in ("a", "b")]
     followed = Followed(population({1: ["a", "b", "c"]}, {"/192.168.1.5": ["a", "b"]}))
     (incident,) = followed.sample(0, storms)
-    assert headline(incident) == "2 groups have a problem with members on the host 192.168.1.5."
+    assert headline(incident) == "On the host 192.168.1.5, members of 2 groups have a problem."
 
 
 def test_the_headline_counts_groups_that_only_suffer_from_the_incident() -> None:

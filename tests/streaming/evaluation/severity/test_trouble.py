@@ -194,7 +194,7 @@ def test_texts_name_the_member_the_start_time_and_the_remedy() -> None:
     (skew,) = group(excess=2, skewed_topics=3, remedy="sticky").troubles
     assert skew.text == (
         "the busiest member has 2 partitions more than necessary: "
-        "the same members have one more partition than the others in 3 topics; the strategy sticky would prevent this"
+        "some members have one extra partition in each of 3 topics; the strategy sticky would prevent this"
     )
 
 

@@ -227,7 +227,7 @@ def test_a_cursor_that_is_older_than_the_log_of_the_table_is_gone(tmp_path: Path
     _log_entries(tmp_path / "rebalances")[1].unlink()  # the monitor deletes entries that a checkpoint replaces
     answer = history.ask(since)
     assert answer.status == "410 Gone"
-    assert "start again with a time" in answer.json()["error"]
+    assert "use a time as `since`" in answer.json()["error"]
 
 
 @pytest.mark.parametrize(("is_deleted", "status"), [(True, "410 Gone"), (False, "503 Service Unavailable")])

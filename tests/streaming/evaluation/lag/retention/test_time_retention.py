@@ -1,4 +1,4 @@
-"""Tests of the time until retention by time deletes the record that a group reads next."""
+"""Tests of the time until Kafka deletes the next record of a group because of `retention.ms`."""
 
 from __future__ import annotations
 
