@@ -46,8 +46,8 @@ def settle_claims(
 ) -> Claims:
     """Find the owner of each partition from the claims of ``members``.
 
-    ``partitions`` maps each topic to its partition count. ``scan`` is the order in which the claims are read, as
-    positions of members (default: the order of ``members``).
+    ``partitions`` maps each topic to its partition count. ``scan`` contains the positions of the members, in the
+    order in which their claims are read (default: the order of ``members``).
 
     If two members claim a partition, Java compares ``rival_generation`` of the first claim with ``claim_generation`` of
     the second claim. The two generations of one member differ only if the group contains sticky members of different
@@ -89,9 +89,9 @@ def find_earlier_owners(
 ) -> dict[TopicPartition, int]:
     """Map each partition to its earlier owner, as a position in ``members``.
 
-    The earlier owner is the member whose claim has the newest generation *below* ``max_generation``. The general
-    algorithm prefers the earlier owner, because this member may still have state for the partition. If several claims
-    have the same generation, the claim that comes first in ``scan`` wins.
+    Only claims with a generation *below* ``max_generation`` count. Of these, the claim with the newest generation wins.
+    If several claims have this generation, the claim that comes first in ``scan`` wins. The general algorithm prefers
+    the earlier owner, because this member may still have state for the partition.
     """
     newest: dict[TopicPartition, int] = {}
     for claimant in scan:

@@ -39,10 +39,10 @@ def select_protocol(preferences: Sequence[Sequence[str]]) -> str:
     """Choose the strategy of a classic group. Each member sends a list of strategies, its preferred strategy first.
 
     A strategy is a candidate if every member lists it. Each member votes for the first candidate in its list. The
-    candidate with the most votes wins. If several candidates have the most votes, the first of them in the order of
-    Java's ``HashMap`` wins (``ClassicGroup.selectProtocol``). For example, if ``range`` and ``roundrobin`` have the
-    same number of votes, ``range`` always wins. Raises InconsistentGroupProtocolError if no strategy is common to all
-    members, or if the group has no members.
+    candidate with the most votes wins. In a tie, the candidate that comes first in the order of Java's ``HashMap`` wins
+    (``ClassicGroup.selectProtocol``). For example, if ``range`` and ``roundrobin`` have the same number of votes,
+    ``range`` always wins. Raises InconsistentGroupProtocolError if no strategy is common to all members, or if the
+    group has no members.
 
     >>> select_protocol([["range", "cooperative-sticky"], ["cooperative-sticky", "range"], ["range"]])
     'range'

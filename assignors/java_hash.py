@@ -30,7 +30,9 @@ def java_string_hash(text: str) -> int:
 
 
 def hash_map_order(keys: Iterable[str]) -> list[str]:
-    """Return ``keys`` in the iteration order of a ``java.util.HashMap`` into which ``keys`` were inserted in order.
+    """Return ``keys`` in the iteration order of a ``java.util.HashMap``.
+
+    The keys are inserted into the map in the given order.
 
     >>> hash_map_order(["range", "cooperative-sticky", "sticky"])
     ['sticky', 'range', 'cooperative-sticky']

@@ -70,10 +70,11 @@ def share_of_moved_keys(before: int, after: int) -> Fraction:
     """Return the share of keys that move to a different partition if a topic grows to ``after`` partitions.
 
     ``before`` is the number of partitions that the topic has now. A key stays in its partition if ``hash % before`` is
-    equal to ``hash % after``. This is true for ``before`` of ``before * after / gcd`` consecutive hashes. So the share
-    is ``1 - gcd(before, after) / after``. If ``after`` is a multiple of ``before``, the share is
-    ``1 - before / after``. The formula is true for every partitioner that computes ``hash % partitions`` from an evenly
-    distributed hash. Raises ValueError if ``after`` is less than ``before``, because topics cannot shrink.
+    equal to ``hash % after``. Of ``before * after / gcd(before, after)`` consecutive hashes, exactly ``before`` hashes
+    meet this condition. So the share is ``1 - gcd(before, after) / after``. If ``after`` is a multiple of ``before``,
+    the share is ``1 - before / after``. The formula is true for every partitioner that computes ``hash % partitions``
+    from an evenly distributed hash. Raises ValueError if ``after`` is less than ``before``, because topics cannot
+    shrink.
 
     >>> share_of_moved_keys(12, 24), share_of_moved_keys(10, 12), share_of_moved_keys(3, 3)
     (Fraction(1, 2), Fraction(5, 6), Fraction(0, 1))

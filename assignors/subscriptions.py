@@ -50,9 +50,9 @@ def subscribers_by_topic(group: GroupSpec, members: Sequence[MemberSubscription]
 class SubscriptionClasses:
     """The members of a group, divided into classes. All members of a class subscribe to the same existing topics.
 
-    ``members`` contains the member ids of each class, in ascending order. ``subscribers`` maps each topic to its
-    subscribing classes, as positions in ``members``. Topics without metadata, topics without subscribers, and members
-    without an assignable partition are omitted.
+    ``members`` contains the member ids of each class, in ascending order. ``subscribers`` maps each topic to the
+    classes that subscribe to it (positions in ``members``). Topics without metadata, topics without subscribers, and
+    members without an assignable partition are omitted.
     """
 
     members: tuple[tuple[str, ...], ...]

@@ -7,8 +7,8 @@ README.md explains how to use the dashboards.
 dashboards. `alerts/` generates the alerts. The dashboards follow these rules:
 
 1. The description of a panel explains how to read the panel, and what an empty panel means.
-2. If a series is missing, a panel shows 0 only if a second series proves that the value is known. A panel never shows
-   an unknown value as 0.
+2. A panel shows a missing series as 0 only if a second series proves that the value is known. A panel never shows an
+   unknown value as 0.
 3. The worst rows come first. If a colour has a meaning, a word or a title also shows this meaning.
 4. Queries remove labels that Prometheus adds, such as `instance`. So the lines in the panels continue if the monitor
    moves to a different machine.

@@ -166,7 +166,7 @@ def create_dashboard(
     variables: Sequence[AnyVariable],
     rows: Sequence[Row],
 ) -> build.Dashboard:
-    """Return a dashboard that contains `rows`, and links to the other dashboards."""
+    """Return a dashboard with `rows`, and with links to the other dashboards."""
     result = (
         build.Dashboard(title).uid(uid).description(about).tags([TAG, "kafka"]).time("now-1h", "now").refresh("30s")
     )

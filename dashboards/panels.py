@@ -47,9 +47,10 @@ class PanelSpec:
     height: int = 8
 
     def for_details(self, expressions: Sequence[str]) -> PanelSpec:
-        """Return a spec that mentions *details* if a query needs them. Only the worst groups have these metrics.
+        """If a query needs detailed metrics, return a spec that explains *details*.
 
-        If all queries need details, `empty_text` also mentions details.
+        Only the worst groups have detailed metrics. `if_empty` contains the explanation. If all queries need detailed
+        metrics, `empty_text` also contains a short note.
         """
         need_details = [_needs_details(expression) for expression in expressions]
         if not any(need_details):
@@ -79,8 +80,7 @@ class Query:
 class DisplayOptions:
     """How a panel shows values.
 
-    `colors` maps the legend of a line to its colour. If `limits` also contains the legend of a line, the line is
-    dashed.
+    `colors` maps the legend of a line to its colour. A line is dashed if `limits` contains its legend.
 
     `maximum` is the largest possible value.
     """

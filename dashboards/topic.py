@@ -32,7 +32,7 @@ _NOT_EXPORTED = (
 
 
 def dashboard() -> build.Dashboard:
-    """Return the dashboard, the groups first."""
+    """Return the dashboard. The groups come first."""
     topics = f"label_values({ONE_CLUSTER.selector(TOPIC_LAG)}, topic)"
     variables = [
         source_variable(),

@@ -170,10 +170,10 @@ CATCH_UP = [value_mapping({"0": ("no lag", FINE), _NEVER: ("not at this rate", W
 
 
 def catch_up_query(scope: Scope) -> str:
-    """Return a query for the seconds until each group has no lag, or -1 if the lag does not shrink.
+    """Return a query for the time in seconds that each group needs to catch up.
 
-    The metric has no series if the group has no lag, or if its lag does not shrink. The metric also has no series if
-    the lag or a rate is unknown.
+    The value is 0 if the group has no lag, and -1 if the lag does not shrink. In these two cases,
+    `GROUP_CATCH_UP_SECONDS` has no series. If the lag or a necessary rate is unknown, the group has no value.
     """
     lag = scope.series(GROUP_LAG)
     produced, consumed = map(scope.series, (GROUP_PRODUCED_RECORDS_PER_SECOND, GROUP_CONSUMED_RECORDS_PER_SECOND))

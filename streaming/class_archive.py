@@ -5,7 +5,7 @@
 1. A class archive contains the parsed and verified classes of an earlier run. A JVM with an archive does not read the
    class files again.
 2. Each archive is valid for only one Java installation and one class path. So the file name of the archive contains a
-   hash of both. Without an archive, the JVM starts normally.
+   hash of the Java installation and the class path. Without an archive, the JVM starts normally.
 3. A truncated archive ends the JVM with SIGBUS, even with `-Xshare:auto` and a checksum check. So the file name also
    contains the size of the complete file. A file with a different size is not used.
 4. The archive contains the version of the JVM, and the size and modification time of each jar. If a jar or the JVM has

@@ -56,7 +56,7 @@ def archives() -> tuple[ClassArchive, ClassArchive]:
 
 
 def create_archives() -> None:
-    """Create the archives if the archive of Spark or of the broker does not exist. Raises RemedyError or OSError."""
+    """If the archive of Spark or of the broker is missing, create both archives. Raises RemedyError or OSError."""
     of_spark, of_broker = archives()
     if of_spark.find() and of_broker.find():
         return

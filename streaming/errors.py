@@ -22,8 +22,8 @@ class RemedyError(Exception):
     is required: apt install openjdk-17-jre-headless, or set JAVA_HOME`.
 
     `exit_code` is the exit code of `rebalance-monitor run`. A supervisor uses the exit code to decide whether to
-    restart the monitor. The code is `MAY_PASS` if a restart can succeed, for example because a broker does not answer
-    yet. The code is `STAYS` if an operator must first change something on this machine.
+    restart the monitor. The code is `MAY_PASS` if the problem can end without a change, for example if a broker does
+    not answer yet. The code is `STAYS` if an operator must first change something on this machine.
     """
 
     exit_code: ClassVar[int] = MAY_PASS

@@ -84,7 +84,7 @@ def _java_on_path() -> Path:
 def main() -> None:
     """Print the path of the Java executable to use, or the error.
 
-    The setup runs this module before it installs packages. So this module imports only the standard library and
+    `deploy/setup.sh` runs this module before it installs packages. So this module imports only the standard library and
     modules of this project.
     """
     try:

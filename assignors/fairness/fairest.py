@@ -5,7 +5,7 @@ The *size* of a member is its number of partitions. The computed sizes are exact
 In a valid assignment, every partition of a subscribed, existing topic belongs to exactly one subscriber. Racks and
 current owners are ignored. A strategy that considers racks or current owners may choose a less fair assignment.
 
-By every measure of balance, the same list of sizes is the fairest. For the proof by majorisation, see Frank and Murota,
+One list of sizes is the fairest by every measure of balance. For the proof by majorisation, see Frank and Murota,
 *Decreasing minimization on M-convex sets*, 2022. See also Harvey, Ladner, Lovász and Tamir,
 *Semi-matchings for bipartite graphs and load balancing*, 2006.
 
@@ -102,7 +102,7 @@ def excess_partitions(group: GroupSpec, assignment: GroupAssignment) -> int:
     """Return the largest size in ``assignment`` minus the largest size in the fairest valid assignment.
 
     The result is never negative. Only assigned partitions count. Between two rounds of a cooperative rebalance, some
-    partitions are unassigned. So the result can be too small at that time.
+    partitions are unassigned, so the result can be too small.
 
     >>> from assignors.model import GroupAssignment, GroupSpec, MemberSubscription as Member
     >>> group = GroupSpec((Member("A", ("t",)), Member("B", ("t",))), {"t": 3})
@@ -118,9 +118,9 @@ def excess_partitions(group: GroupSpec, assignment: GroupAssignment) -> int:
 class _Shape:
     """The numbers that determine the fairest sizes of a group.
 
-    ``members`` contains the number of members in each subscription class. ``topics`` combines the topics with the same
-    subscribers: it maps the set of their subscription classes (positions in ``members``) to the total partition count
-    of these topics.
+    ``members`` contains the number of members in each subscription class. ``topics`` has one entry for all topics with
+    the same subscribers. The key is the set of the subscribers' classes (positions in ``members``). The value is the
+    total partition count of these topics.
     """
 
     members: tuple[int, ...]
@@ -137,9 +137,10 @@ def _shape(group: GroupSpec) -> _Shape:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A linear piece of f(m), the maximum number of assigned partitions.
+    """A linear piece of f(m).
 
-    ``width`` is the length of the range of m that the piece covers. ``members`` is the slope of the piece.
+    ``width`` is the number of values of m in the piece. ``members`` is the slope of the piece: the number of members
+    with m or more partitions.
     """
 
     width: int
@@ -148,7 +149,10 @@ class _Piece:
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """A minimum cut: the number of partitions of completely assigned topics, and the number of full members."""
+    """A minimum cut. It contains topics whose partitions are all assigned, and members that have reached the limit.
+
+    ``partitions`` is the total partition count of these topics. ``members`` is the number of these members.
+    """
 
     partitions: int
     members: int

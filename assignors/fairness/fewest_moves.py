@@ -59,8 +59,8 @@ class Moves:
 def count_moves(owners: Mapping[TopicPartition, str], group: GroupSpec, assignment: GroupAssignment) -> Moves:
     """Compare ``assignment`` with the previous ``owners`` (partition -> member id), and count the moves.
 
-    After a restart, a static member has a new member id. ``owners`` must contain the new id. If a partition had several
-    owners, omit it from ``owners``.
+    If a static member has restarted, ``owners`` must contain its new member id. If a partition had several owners, omit
+    the partition from ``owners``.
 
     In the first example, the new member B gets two of four partitions. Both moves were necessary. In the second
     example, B gets three partitions. Two of the three moves were needless, because a single move also leads to the
@@ -117,13 +117,13 @@ def _fewest_for_balance(stayable: Stayable, sizes: Sequence[int]) -> int:
     busiest = sorted(had.values(), reverse=True)
     gaps = (
         before - now for before, now in zip(busiest, sizes, strict=False)
-    )  # busiest has no members without partitions
+    )  # busiest omits members that can keep no partition
     return max(0, max(accumulate(gaps), default=0))
 
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """Consecutive levels of equal capacity. ``steps`` is the number of levels, ``members`` is the capacity of each."""
+    """Consecutive levels of equal capacity. ``steps`` is their number. ``members`` is the capacity of each level."""
 
     steps: int
     members: int

@@ -82,7 +82,7 @@ class FlowNetwork:
                         distance[self._head[arc]] = further
                         heappush(nearest, (further, self._head[arc]))
         if distance[sink] < UNREACHED:
-            # Nodes further away than the sink get its distance. So no arc with room has a negative reduced cost.
+            # Nodes further away than the sink get the sink's distance. So no free arc has a negative reduced cost.
             self._price = [price + min(near, distance[sink]) for price, near in zip(self._price, distance, strict=True)]
             return True
         return False

@@ -26,7 +26,7 @@ STICKY_STRATEGIES = ("sticky", COOPERATIVE, "uniform")
 
 
 class Rule(str, Enum):
-    """The rules. Reports name a rule by its value, for example ``unassigned``."""
+    """The rules. Reports show the value of a rule, for example ``unassigned``."""
 
     MEMBER_MISSING = "member_missing"
     UNKNOWN_MEMBER = "unknown_member"
@@ -110,7 +110,7 @@ def _missing(group: GroupSpec, assignment: GroupAssignment) -> Iterator[TopicPar
 
 
 def _withheld(group: GroupSpec, assignment: GroupAssignment) -> frozenset[TopicPartition]:
-    """Return the withheld partitions: a member owns the partition, but no member gets it in this round.
+    """Return the withheld partitions. A withheld partition has an owner, but no member gets it in this round.
 
     The owner must revoke the partition before a different member gets it (KIP-429).
     """

@@ -25,9 +25,9 @@ class Measures:
     """The measures of one assignment of one group. All numbers count partitions.
 
     ``balance_score`` is the sum of the size differences of all pairs of members. ``kept`` counts the partitions that
-    stay with their effective owner (see ``effective_owners``). ``moves`` counts the partitions that their effective
-    owner loses. ``topic_spread`` maps each topic to the largest minus the smallest partition count of its subscribers.
-    ``idle_members`` are the ids of members without partitions.
+    stay with their effective owner (see ``effective_owners``). ``moves`` counts all other partitions that have an
+    effective owner. ``topic_spread`` maps each topic to the difference between the largest and the smallest partition
+    count of its subscribers. ``idle_members`` are the ids of members without partitions.
     """
 
     sizes: tuple[int, ...]
@@ -49,7 +49,7 @@ def measure(
 ) -> Measures:
     """Compute the measures of ``assignment``. A member that ``assignment`` does not contain has no partitions.
 
-    ``owners`` are the group's effective owners (default: the result of ``effective_owners``).
+    ``owners`` contains the current owners (default: the result of ``effective_owners``).
 
     >>> from assignors.model import GroupAssignment, GroupSpec, MemberSubscription as Member
     >>> group = GroupSpec((Member("A", ("t",)), Member("B", ("t",))), {"t": 3})

@@ -4,8 +4,8 @@ Topics with the same subscribers and the same partition count are *co-partitione
 numbers of co-partitioned topics, so that an application can join these topics. So co-partitioned topics are assigned
 together, by partition number. Each set of co-partitioned topics is assigned in two steps:
 
-1. A partition goes to a member in the rack of a replica if this member is below its limit. The limit is the quotient of
-   partitions and subscribers, plus 1 while extra partitions remain.
+1. A partition goes to a member in the rack of a replica if this member is below its limit. The limit is the number of
+   partitions divided by the number of subscribers, rounded down. While extra partitions remain, the limit is 1 higher.
 2. The other partitions are assigned as in range without racks.
 """
 
@@ -92,15 +92,15 @@ def _co_partitioned(
 
 
 def _common_racks(partition_racks: list[list[frozenset[str]]]) -> list[frozenset[str]]:
-    """Return one set per partition number: the racks in which every topic has a replica of its partition."""
+    """Return one set per partition number: the racks in which each topic has a replica of this partition."""
     return [racks[0].intersection(*racks[1:]) for racks in zip(*partition_racks, strict=True)]
 
 
 def _match_by_member(ranges: _Ranges, racks: Sequence[str | None], partition_racks: Sequence[frozenset[str]]) -> None:
     """Assign one topic, one member after the other.
 
-    Each member gets partitions with a replica in its rack, up to its limit. Members of one rack share one list
-    of the rack's partitions.
+    Each member gets partitions with a replica in its rack, up to its limit. Members in the same rack share one list
+    of the partitions with a replica in this rack.
     """
     ahead: dict[str | None, list[int]] = {rack: [] for rack in racks}
     for number in reversed(range(len(partition_racks))):
@@ -121,8 +121,9 @@ def _match_by_partition(
 ) -> None:
     """Assign co-partitioned topics, one partition number after the other.
 
-    Each number goes to the first member that is below its limit and in a common rack. A member at its limit is
-    removed from the queue of its rack, because the limit never increases.
+    Each number goes to the first member that is below its limit and in one of the number's racks (``_common_racks``).
+    A member without a rack can get every number. A member at its limit is removed from the queue of its rack, because
+    the limit never increases.
     """
     waiting: dict[str | None, list[int]] = {}
     for place in reversed(range(len(racks))):

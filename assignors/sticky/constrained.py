@@ -6,9 +6,9 @@ For n members and p partitions, the *quota* is p // n. Every member gets at leas
 
 1. Members keep the partitions that they own, up to the quota. A member that owns more than the quota keeps one more
    partition, as long as surplus remains. If racks matter, a member keeps only partitions with a replica in its rack.
-2. If racks matter, members get the other partitions with a replica in their rack. Members below the quota come first,
-   in round-robin order. Members at the quota get one surplus partition each.
-3. Members below the quota get the other partitions in round-robin order. After that, members at the quota get one
+2. If racks matter, members get unassigned partitions that have a replica in their rack. Members below the quota come
+   first, in round-robin order. Members at the quota get one surplus partition each.
+3. Members below the quota get the remaining partitions in round-robin order. After that, members at the quota get one
    surplus partition each.
 
 The code identifies a member by its position in the order of member ids. Step 1 visits members in the order of ``scan``.
@@ -92,8 +92,8 @@ class ConstrainedAssignment:
     def _partitions_to_keep(self, member: int, partitions: list[TopicPartition]) -> int:
         """Return how many partitions the member keeps.
 
-        A member that owns more than the quota keeps the partitions with the lowest numbers. If a member owns more than
-        the quota, this method also sorts ``partitions``.
+        A member that owns more than the quota keeps the partitions with the lowest numbers. For this member, the method
+        sorts ``partitions`` in place.
         """
         quotas = self._quotas
         if len(partitions) > quotas.quota:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Quotas:
-    """The partitions assigned so far, the members below and at the quota, and the remaining surplus.
+    """The partitions assigned so far, the members below the quota, the members at the quota, and the remaining surplus.
 
     ``transferring`` contains the new owner of each partition whose owner changes. A cooperative strategy assigns a
     partition in ``transferring`` only after the old owner has revoked the partition. A contested partition is always in

@@ -8,7 +8,8 @@ The algorithm has the same four steps as ``AbstractStickyAssignor.GeneralAssignm
    preferred. Topics with few subscribers are assigned first, because their partitions have the fewest possible owners.
 3. A partition moves to a subscriber that has at least two partitions fewer than the owner. Step 3 ends when no move
    improves the balance (``general_balance``).
-4. If step 3 did not improve the balance, its moves are undone. Exception: no member had a partition after step 1.
+4. If step 3 did not improve the balance, its moves are undone. If no member had a partition after step 1, the moves
+   are never undone.
 
 The code identifies a member by its position in the order of member ids. Members with equal loads are sorted by member
 id.
@@ -36,8 +37,8 @@ class GeneralAssignment:
     """One run of the general algorithm.
 
     ``owners`` contains the owners according to the claims. ``build`` updates ``owners``. ``subscribers`` maps each
-    topic to the positions of its subscribers. ``earlier`` contains the preferred new owners of partitions that must
-    move (see ``claims.find_earlier_owners``).
+    topic to the positions of its subscribers. ``earlier`` contains the preferred new owners for the moves of step 3
+    (see ``claims.find_earlier_owners``).
     """
 
     def __init__(
@@ -88,7 +89,8 @@ class GeneralAssignment:
     def _deal(self, topic: str, numbers: Sequence[int], racks: StickyRacks | None) -> list[int]:
         """Run step 2 of the algorithm for one topic. Returns the numbers of the partitions that are still unassigned.
 
-        One heap of (load, member) per rack is sufficient, because only the loads of this topic's subscribers change.
+        Each rack has one heap of (load, member), and each subscriber is in one heap. An assignment changes only the
+        first entry of one heap. So the heaps stay valid.
         """
         heaps = self._loads_by_rack(topic, racks) if numbers else {}
         owners = self.owners[topic]

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 MAX_RETURN_PASSES = 100
 """After this number of passes, a partition returns to its first owner only if this move improves the balance.
 
-The partition that returns can belong to a member with few partitions. In Java, two such moves can cancel each other
-without an end. The algorithm always ends if every move improves the balance. If Java's algorithm ends, it needs only a
+The partition that returns can belong to a member with few partitions. In Java, two such moves can undo each other in
+an endless loop. The algorithm always ends if every move improves the balance. If Java's algorithm ends, it needs only a
 few passes.
 """
 
 
 class Balancer:
-    """Moves partitions: changes ``owners``, and updates ``sizes``, the number of partitions of each member."""
+    """Moves partitions. Updates ``owners`` and ``sizes`` (the number of partitions of each member)."""
 
     def __init__(
         self,
@@ -88,9 +88,10 @@ class Balancer:
         return moved
 
     def _earlier_owner(self, topic: str, number: int, size: int) -> int | None:
-        """Return the earlier owner if this member subscribes to the topic and has at most ``size`` - 2 partitions.
+        """Return the earlier owner, or None if the partition cannot move to this member.
 
-        Java does not check whether the earlier owner still subscribes to the topic.
+        The earlier owner must subscribe to the topic and have at most ``size`` - 2 partitions. Java does not check the
+        subscription.
         """
         earlier = self.earlier.get((topic, number)) if self.earlier else None
         if earlier is None or size <= self.sizes[earlier] + 1 or earlier not in self.subscribers[topic]:
@@ -98,7 +99,7 @@ class Balancer:
         return earlier
 
     def _move(self, topic: str, number: int, target: int) -> int:
-        """Move partition ``number`` to ``target``, or a partition that ``movements`` chooses instead.
+        """Move one partition to ``target``: ``number``, or the result of ``TopicMovements.substitute``.
 
         Returns the member that loses the partition.
         """

@@ -23,10 +23,10 @@ class TopicMovements:
         self._by_pair: dict[tuple[int, int], _MovedPartitions] = {}
 
     def substitute(self, number: int, giver: int, target: int) -> int:
-        """Return ``number``, or a partition that first belonged to ``target`` and can move back instead of ``number``.
+        """Return the partition that moves to ``target``: ``number``, or a partition that returns to ``target``.
 
-        If a partition moves back, its current owner is the first owner of ``number``. This member is not always
-        ``giver``.
+        A partition can return if it first belonged to ``target`` and now belongs to the first owner of ``number``. The
+        first owner of ``number`` is not always ``giver``.
         """
         source = self._moved[number][0] if number in self._moved else giver
         returning = self._by_pair.get((target, source))

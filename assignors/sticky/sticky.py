@@ -70,8 +70,8 @@ class StickyAssignor:
 class StickyOutcome:
     """The members sorted by id, the partitions of each member, and the partitions that change their owner.
 
-    ``transferring`` contains the new owner of each partition whose owner changes. After the general algorithm,
-    ``transferring`` is None.
+    ``transferring`` contains the new owner of each partition whose owner changes. The general algorithm
+    does not compute ``transferring``, so the value is None.
     """
 
     members: Sequence[MemberSubscription]

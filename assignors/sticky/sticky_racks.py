@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StickyRacks:
-    """The rack of each member, by position, and the racks of each partition's replicas.
+    """The rack of each member (by position), and the racks of each partition's replicas.
 
     Both fields are empty if racks do not matter. In sticky, racks matter either for all topics of the group or for no
     topic.

@@ -30,7 +30,7 @@ MAX_ITERATION_COUNT = 16
 class HeterogeneousAssignment:
     """One run of the heterogeneous algorithm.
 
-    ``build`` changes ``owners`` from the current to the new target assignment.
+    ``owners`` first contains the current target assignment. ``build`` changes it into the new target assignment.
     """
 
     def __init__(self, members: int, subscribers: Mapping[str, Sequence[int]], owners: Owners) -> None:
@@ -38,7 +38,7 @@ class HeterogeneousAssignment:
         self.owners = owners
         counted = Counter(chain.from_iterable(owners.values()))
         self.sizes = [counted[member] for member in range(members)]
-        # Equal topics stay in the order of their names. The broker sorts them by topic id.
+        # Topics with equal sort keys stay in the order of their names. The broker sorts them by topic id.
         self.topics = sorted(subscribers, key=self._partitions_per_subscriber)
 
     def build(self) -> Owners:

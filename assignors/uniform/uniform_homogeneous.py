@@ -5,8 +5,8 @@ partition each, an *extra*. The algorithm visits the members in the order of ids
 
 1. A member keeps the partitions that it owns, in the order of topic and number, up to its quota. A member that owns
    more than the quota keeps one more partition, as long as extras remain.
-2. A member that owns at most the quota gets an extra only if enough extras remain for this member and all later
-   members. Otherwise, the extras remain for later members that own more than the quota.
+2. Any other member gets an extra only if enough extras remain for this member and all later members. Otherwise, the
+   extras remain for later members that own more than the quota.
 3. The remaining partitions go to the first member until it is full, and then to the next member.
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def assign_homogeneous(members: int, target: Owners) -> list[list[TopicPartition]]:
-    """Assign all partitions. ``target`` contains the current owner of each partition.
+    """Assign all partitions. ``target`` is the current target assignment.
 
     Returns one list of partitions per member, in the order of positions.
     """

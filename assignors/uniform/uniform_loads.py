@@ -3,8 +3,8 @@
 The subscribers are sorted by load. The *low range* contains the least loaded subscribers. All subscribers in the low
 range have the same load, the *level* of the range. Each subscriber in the low range gets one partition. Then the level
 of the low range increases by one. The low range then also includes the subscribers whose load was already equal to the
-new level. The *high range* contains the most loaded subscribers. After each of these subscribers gave one partition,
-the level of the high range decreases by one. The two ranges *meet* when their levels differ by at most one.
+new level. The *high range* contains the most loaded subscribers. After each of these subscribers has given one
+partition, the level of the high range decreases by one. The two ranges *meet* when their levels differ by at most one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class SubscriberLoads:
-    """Returns members one by one. For each member, the caller moves one partition and updates ``sizes``."""
+    """Returns members one by one. For each returned member, the caller moves one partition and updates ``sizes``."""
 
     def __init__(self, subscribers: Sequence[int], sizes: Sequence[int]) -> None:
         self._sizes = sizes
@@ -49,7 +49,7 @@ class SubscriberLoads:
         return self._members[self._next_low - 1]
 
     def next_most_loaded_of(self, giveable: Mapping[int, Sequence[int]]) -> int | None:
-        """Return the next member of the high range that can give a partition.
+        """Return the next member that is in the high range and can give a partition.
 
         Returns None if no member can give a partition, or if the ranges have met. If a member cannot give a partition,
         the method puts the member at the end of the list, outside the range.

@@ -37,8 +37,8 @@ def compare(
     A partition moves if its final owner is different from its current owner. ``owners`` contains the current owners
     (default: the result of ``effective_owners``).
 
-    In its first round, a cooperative strategy withholds the partitions that move. So this function computes rounds
-    until no member must revoke a partition, but at most ``MAX_ROUNDS`` rounds.
+    In its first round, a cooperative strategy withholds the partitions that move. So this function computes up to
+    ``MAX_ROUNDS`` rounds. It stops when no member must revoke a partition.
     """
     current, assignment, rounds = group, assignor.assign(group), 1
     cooperative = assignor.name == CooperativeStickyAssignor.name

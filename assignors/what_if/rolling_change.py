@@ -11,7 +11,8 @@
 4. Successive steps are merged if their strategies and their rebalance protocols are equal.
 
 librdkafka refuses a list that contains both eager and cooperative strategies. So members with librdkafka cannot do the
-two rolling restarts of KIP-429. To make librdkafka members cooperative, stop the whole group.
+two rolling restarts of KIP-429. To make librdkafka members cooperative, stop all members before you
+change their strategy.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def rolling_change(offers: Sequence[Sequence[Offer]]) -> list[Step]:
     2 1 cooperative-sticky cooperative eager
     2 2 cooperative-sticky cooperative
 
-    Raises ValueError if the group has no members, or if the number of members changes.
+    Raises ValueError if the group has no members, or if two elements of ``offers`` have different lengths.
     """
     members = len(offers[0]) if offers else 0
     if not members or any(len(lists) != members for lists in offers):

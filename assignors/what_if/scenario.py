@@ -24,7 +24,7 @@ class ScenarioError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A group and the name of the strategy to compute. ``scenario_id`` is the field ``id`` of the JSON line."""
+    """A group, and the name of the strategy to apply. ``scenario_id`` is the field ``id`` of the JSON line."""
 
     scenario_id: str | None
     strategy: str
@@ -43,7 +43,7 @@ def parse_scenario(fields: object) -> Scenario:
 
 
 def parse_group(fields: object) -> GroupSpec:
-    """Read only the group of a scenario from one decoded JSON value. Raises ScenarioError."""
+    """Read the group of a scenario, without the strategy, from one decoded JSON value. Raises ScenarioError."""
     scenario = _require_type(fields, dict, "a scenario")
     counts = _partition_counts(scenario)
     members = tuple(map(_member, _require_type(_require_field(scenario, "members"), list, "members")))
@@ -80,7 +80,8 @@ def answer_as_json(scenario: Scenario, assignment: GroupAssignment) -> dict[str,
     """Return the result of a scenario as values that ``json`` can write.
 
     For ``cooperative-sticky``, the JSON also contains ``rebalance_needed`` and the assignment after a second round.
-    Before the second round, every member has revoked its lost partitions and has rejoined.
+    Before the second round, each member has revoked the partitions that the first round did not assign to it, and has
+    rejoined.
     """
     answer: dict[str, object] = {"id": scenario.scenario_id, "assignment": assignment_as_json(assignment)}
     cooperative = CooperativeStickyAssignor()

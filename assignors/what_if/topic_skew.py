@@ -1,7 +1,7 @@
 """Finds topic skew: each topic is shared evenly, but the same members get the extra partition of several topics.
 
 If a topic cannot be divided equally, some members get one more partition: the *extra* partition. ``range`` causes topic
-skew by design, because it assigns each topic separately, starting with the first member. Example: three members
+skew by design: it assigns each topic separately, and always starts with the first member. Example: three members
 subscribe to ten topics with one partition each. The first member gets all ten partitions, and the other members are
 idle. Source: the class comment of ``RangeAssignor``.
 
@@ -36,7 +36,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TopicSkew:
-    """The members with the most extra partitions, their number of extra partitions, and the surplus (`evenness`)."""
+    """Topic skew. ``members`` contains the members with the most extra partitions.
+
+    Each of these members has the extra partition of ``topics`` topics. ``surplus_partitions`` is the surplus
+    (`evenness`).
+    """
 
     members: tuple[str, ...]
     topics: int

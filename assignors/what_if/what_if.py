@@ -2,13 +2,13 @@
 
 These rules define a change exactly, so that two monitors return the same result:
 
-1. A member that *joins* is dynamic and has no rack. The new member has the most common subscription. If several
-   subscriptions are equally common, the subscription with the most partitions is used. If the number of partitions is
-   also equal, the first subscription in alphabetical order is used. The id of the new member is ``~new-member-1``.
-   ``~`` sorts after letters and digits, so the new member is the last member for ``range`` and ``roundrobin``.
+1. A member that *joins* is dynamic and has no rack. The new member has the most common subscription. In a tie,
+   the subscription with the most partitions is used. In a further tie, the first subscription in alphabetical order is
+   used. The id of the new member is ``~new-member-1``. ``~`` sorts after letters and digits, so the new member is the
+   last member for ``range`` and ``roundrobin``.
 2. The member that *leaves* is the member with the most partitions today. This is the worst case, because then the most
-   partitions move. If several members have the most partitions, the last of these members in the order of ids leaves.
-   If two members leave, the second member is chosen by the same rule.
+   partitions move. In a tie, the member that is last in the order of ids leaves. If two members leave, the same rule
+   chooses the second of them.
 3. A topic can only *grow*, because Kafka cannot reduce the number of partitions. At least one member must subscribe to
    the topic. The racks of the new partitions are unknown.
 4. A partition moves if its new owner is different from today's owner. A move is *unavoidable* if today's owner leaves
@@ -86,9 +86,9 @@ class Outcome:
     ``strategy`` is None if the outcome describes today's owners. ``score`` (0 to 100, see ``evenness``) is None if
     partitions are unassigned. ``excess_partitions`` is the largest size minus the largest size in the fairest valid
     assignment. ``score`` and ``excess_partitions`` are None if the fairest assignment is too expensive to compute.
-    ``topic_spread`` maps each topic to the largest minus the smallest partition count of its subscribers. ``rounds`` is
-    the number of rebalances until the group reaches the assignment. ``busiest_records_per_second`` is the produce rate
-    of the busiest member, or None if this rate is unknown (rule 6).
+    ``topic_spread`` maps each topic to the difference between the largest and the smallest partition count of its
+    subscribers. ``rounds`` is the number of rebalances until the group reaches the assignment.
+    ``busiest_records_per_second`` is the produce rate of the busiest member, or None if this rate is unknown (rule 6).
     """
 
     strategy: str | None
@@ -239,7 +239,7 @@ def what_if_as_json(found: WhatIf) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class _Baseline:
-    """The values with which all outcomes are compared. ``fairest`` is None if its computation would take too long.
+    """The reference values for all outcomes. ``fairest`` is None if its computation would take too long.
 
     ``owners`` contains only owners that can keep their partition after the change. ``unavoidable_moves`` counts the
     partitions that today's owner cannot keep.
@@ -264,7 +264,7 @@ def _fairest_if_known(group: GroupSpec) -> tuple[int, ...] | None:
 
 
 def _group_owning(group: GroupSpec, owners: Mapping[TopicPartition, str]) -> GroupSpec:
-    """Return ``group`` with the claims from ``owners``. All claims have the same generation."""
+    """Return ``group`` with new claims of one generation: each member claims its partitions in ``owners``."""
     held: dict[str, list[TopicPartition]] = {member.member_id: [] for member in group.members}
     for partition in sorted(owners):
         if owners[partition] in held:

@@ -4,8 +4,8 @@ Rules:
 
 1. An alert has up to three levels. `critical` is only for harm, and wakes an engineer. `warning` waits for the next
    working day. `info` sends no notification.
-2. If the expressions of the warning level and of the critical level are true, both levels fire. Alertmanager then sends
-   only the critical alert (`inhibition.py`). Each level waits for `pending` before it fires. DESIGN.md has the reason.
+2. If the expressions of the levels `warning` and `critical` are both true, both levels fire. Alertmanager then sends
+   only the critical alert (`inhibition.py`). Each level waits for `pending` before it fires. DESIGN.md explains why.
 3. An alert about a group gets the labels `team` and `coordinator` of the group. A group whose setting `ignore_alerts`
    is true has no alerts (`expressions.ALERTING`).
 4. The setting `severity` of a group is the highest severity of the group's alerts. The critical level exists only for

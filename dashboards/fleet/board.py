@@ -237,7 +237,7 @@ def _states_over_time() -> AnyPanel:
         "Groups by state",
         "Number of groups in each state. The names of the states are Kafka's names. If many groups stay in "
         "PreparingRebalance for minutes, the rebalances of these groups are stuck. Unknown means that records of the "
-        "group are missing, or that an open transaction blocks the group's records.",
+        "group are missing, or that an open transaction blocks the group's partition of __consumer_offsets.",
         "No monitor was ready at that time.",
     )
     return _groups_over_time(spec, GROUP_INFO, "state", STATES)

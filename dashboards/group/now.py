@@ -1,4 +1,4 @@
-"""Define the first screen of the dashboard of one group, and the description of the group.
+"""Define the first screen of the dashboard of one group, and the tables that describe the group.
 
 The first screen is 24 grid units high. The first screen uses only metrics that the monitor exports for every group.
 Causes of rebalances are the only exception. If causes are not exported, the screen shows only the number of rebalances.
@@ -58,7 +58,7 @@ _RECORDS_PER_SECOND = DisplayOptions(unit="cps", colors={"consumed": NEITHER, "p
 
 
 def keeping_up() -> list[AnyPanel]:
-    """Return the panels that show whether the group keeps up."""
+    """Return the panels that show whether the group keeps up with the producers."""
     return [*_lag_stats(), _lag_in_time(), _lag_in_records(), _rates()]
 
 

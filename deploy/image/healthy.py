@@ -2,9 +2,9 @@
 
 The exit code is 0 if the monitor answers the request for `/-/healthy` with success.
 
-The check does not know whether the port uses TLS. So it tries HTTP first, and then HTTPS. The check does not verify the
-certificate, because the certificate is not issued for the loopback address. This is safe, because the request contains
-no password.
+The check does not know whether the port uses TLS. So the check tries HTTP first, and then HTTPS. The check does not
+verify the certificate, because the certificate is not issued for the loopback address. This is safe, because the
+request contains no password.
 """
 
 import os

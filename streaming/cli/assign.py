@@ -49,7 +49,7 @@ def assign(file: BinaryIO, references: tuple[str, ...]) -> None:
     except AssignorFailedError as error:
         raise click.ClickException(str(error)) from error
     with closing(catalogue):
-        for line in file:  # a binary file is split only at line feeds, because names can contain U+2028
+        for line in file:  # a binary file is split only at line feeds, never at U+2028 in a name
             if line.strip():
                 answer = _compute_answer(line, catalogue)
                 failed |= "error" in answer

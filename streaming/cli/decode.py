@@ -47,5 +47,5 @@ def decode(file: BinaryIO) -> None:
     {"error", "field"}.
     """
     output = sys.stdout.buffer
-    for line in file:  # a binary file is split only at line feeds, because names can contain U+2028
+    for line in file:  # a binary file is split only at line feeds, never at U+2028 in a name
         output.write(decode_line(line) + b"\n")

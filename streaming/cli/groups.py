@@ -205,7 +205,7 @@ class _Filter:
     def may_match(self, listed: ListedGroup) -> bool:
         """Return True if the command must request the description of the group.
 
-        A group without a listed state or type can match, because old brokers do not list states or types.
+        Old brokers list groups without their state or type. Such a group can match.
         """
         return (listed.state is None or _is_among(listed.state, self.states)) and (
             listed.group_type is None or _is_among(listed.group_type, self.group_types)

@@ -89,7 +89,7 @@ def _create_archives(console: Console) -> None:
 
 
 def fetch_jars(console: Console, set_names: Iterable[JarSetName] = FIRST_RUN, *, source: Path | None = None) -> None:
-    """Download the missing jars. If `source` is set, copy the jars from this folder.
+    """Download the missing jars. If `source` is set, copy the jars from this folder instead.
 
     On a terminal, show a progress bar instead of one line per jar. Raises JarsError or JavaError.
     """

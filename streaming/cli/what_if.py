@@ -1,4 +1,4 @@
-"""`rebalance-monitor what-if` computes the assignment of each strategy for a real group, unchanged or changed.
+"""`rebalance-monitor what-if` computes the assignment of each strategy for a real group, as it is or after a change.
 
 With `--offers`, the command shows the strategy of the group at each step of a rolling change.
 """

@@ -163,11 +163,11 @@ def clipped_times(timestamps_ms: Int64Array) -> Int64Array:
 def last_per_slot(commits: pa.Table, code: Int64Array | None = None) -> pa.Table:
     """For each key, return the last commit in each slot (SLOT_MS), in log order.
 
-    The *window* of a partition stores at most WINDOW_COMMITS commits, the newest of each slot. So the result has at
-    most WINDOW_COMMITS commits per key. Slots depend only on timestamps. So commits can be reduced in one step or in
-    several steps, with the same result. If a broker's clock goes back, a new commit can belong to an earlier slot. If a
-    slot has a tombstone and a commit, the result contains both. A tombstone removes all earlier commits from the
-    window. `code` is the second result of `key_codes`. If `code` is None, `last_per_slot` computes the codes.
+    The *window* of a partition contains only the last commit of each slot, and at most WINDOW_COMMITS commits. So the
+    result has at most WINDOW_COMMITS commits per key. Slots depend only on timestamps. So commits can be reduced in one
+    step or in several steps, with the same result. If a broker's clock goes back, a new commit can belong to an earlier
+    slot. If a slot has a tombstone and a commit, the result contains both. A tombstone removes all earlier commits from
+    the window. `code` is the second result of `key_codes`. If `code` is None, `last_per_slot` computes the codes.
     """
     slot = clipped_times(commits["timestamp_ms"].to_numpy()) // SLOT_MS
     key = pa.array(key_codes(commits)[1] if code is None else code)

@@ -34,7 +34,7 @@ class DecodeFailures:
         self._summaries: dict[str, FailureSummary] = {}
 
     def add(self, position: Position, key: bytes | None, value: bytes | None, undecodable: UndecodableRecord) -> None:
-        """Add a record, or only count it if the limit is reached."""
+        """Add a record. If the limit is reached, only count the record."""
         prefixes = _prefix(key), _prefix(value)
         self._kept_bytes += FIXED_BYTES + sum(len(prefix or b"") for prefix in prefixes)
         if self._kept_bytes > KEPT_BYTES:

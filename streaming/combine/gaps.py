@@ -7,7 +7,7 @@ Each rule applies to one group. `partition_gaps` updates the gaps with each batc
    boundary. The rebalance has the same position in the table `rebalances`.
 2. The *last commit* always means the last commit of a partition before the boundary. Deleted commits are ignored.
 3. The *first commit* always means the first commit of a partition after the boundary, in log order. If a tombstone for
-   the partition comes before the first commit, the gap no longer waits for this partition.
+   the partition comes before its first commit, the gap can close without a first commit of this partition.
 4. A gap closes for one of these reasons:
    - `all_committed`: each partition with a last commit now has a first commit or a tombstone.
    - `next_rebalance`: the next boundary of the group was read.
@@ -16,11 +16,10 @@ Each rule applies to one group. `partition_gaps` updates the gaps with each batc
      `evaluation.stuck_after_seconds`. The first record that moves the clock past this limit closes the gap.
    - `nothing_before`: no partition has a last commit, so the gap closes immediately.
    Commits after the record that closed the gap are ignored, also in the same batch.
-5. The gap of a group starts at the newest of its partitions' last commits, and ends at the oldest of its partitions'
-   first commits. The gap of a partition is the time from its last commit to its first commit. The worst gap is the
-   longest gap of a single partition. If several partitions have the longest gap, the partition with the lowest key is
-   reported. A partition is `silent` if it has no first commit when the gap closes. Silent partitions have no gap, and
-   are counted separately.
+5. The gap of a partition is the time from its last commit to its first commit. The gap of a group starts at the newest
+   of all last commits, and ends at the oldest of all first commits. The worst gap is the longest gap of a single
+   partition. If several partitions have the longest gap, the partition with the lowest key is reported. A partition is
+   `silent` if it has no first commit when the gap closes. Silent partitions have no gap, and are counted separately.
 6. The *usual interval* is the mean time between two commits of a partition in the previous generation. It is computed
    from two sums over all partitions. The first sum is the time from a partition's first commit to its last commit in
    the previous generation. The second sum is the number of these commits minus 1. The usual interval is the first sum
@@ -32,23 +31,24 @@ Each rule applies to one group. `partition_gaps` updates the gaps with each batc
    - The number of silent partitions is unknown if an offset after a silent partition's last commit is missing.
    - The usual interval is unknown if the missing offset is in the previous generation.
    - The gap is unknown if the group has no last commit and the missing offset is before the boundary.
-   If no offset is missing, the gap can be unknown for two other reasons. `no_commit_before`: the group has no last
-   commit. `no_commit_after`: no partition has a first commit when the gap closes.
+   The gap can also be unknown without a missing offset. `no_commit_before`: the group has no last commit.
+   `no_commit_after`: no partition has a first commit when the gap closes.
 8. If the first commit has an earlier timestamp than the last commit, the gap is unknown (`clock_went_back`). The cause
    is that the clocks of two brokers differ.
 9. The first commit of a partition (rule 3) can have a lower committed offset than its last commit (rule 2). The
    *recommitted records* are the records between these two committed offsets. For example, if the last commit has the
-   committed offset 100 and the first commit has 60, there are 40 recommitted records. If the committed offset of the
-   first commit is the same or higher, the partition has 0 recommitted records. The recommitted records of a group are
-   the sum over all partitions that have a last and a first commit. The sum is a minimum: members may have processed
-   more records twice before they committed. Silent partitions are not part of the sum. The number of recommitted
-   records is unknown in these cases:
+   committed offset 100 and the first commit has 60, there are 40 recommitted records. If the first commit has the same
+   committed offset as the last commit, or a higher one, the partition has 0 recommitted records. The recommitted
+   records of a group are the sum over all partitions that have a last and a first commit. The sum is a lower bound,
+   because members may have processed more than these records twice. Silent partitions are not part of the sum. The
+   number of recommitted records is unknown in these cases:
    - No partition has a last and a first commit.
    - An offset is missing between the last and the first commit of a partition, or after the last commit of a silent
      partition (rule 7).
-   - The first commit has a lower committed offset, and a membership change comes between the boundary and the first
-     commit. Then the first commit may come from an operator, who can reset offsets only while a group has no members,
-     for example from 100 to 0. A reset after the end of the gap has no effect on the number.
+   - The first commit has a lower committed offset than the last commit, and a membership change comes between the
+     boundary and the first commit. Then the first commit may be a reset by an operator, for example from 100 to 0. An
+     operator can reset offsets only while a group has no members. A reset after the end of the gap has no effect on the
+     number.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class FirstCommit(NamedTuple):
     If there is no commit, the `first_*` values are -1.
 
     Attributes:
-        first_missing: `missing_below` of the first commit: the highest missing offset below this commit, or -1.
+        first_missing: the highest missing offset below the first commit, or -1.
         dropped_offset: the offset of the tombstone, or -1.
 
     """
@@ -124,7 +124,7 @@ class OpenGap(msgspec.Struct, frozen=True):
         closes_after_seconds: the partition's clock at the boundary plus `evaluation.stuck_after_seconds`.
         missing_below: the highest missing offset below the boundary, or -1.
         before: the group's latest commit before the boundary.
-        pending: the last commits of the partitions for which the gap still waits, by key.
+        pending: the last commits of the partitions that have no first commit and no tombstone yet, by key.
         first: the group's earliest commit after the boundary: offset, time, and the highest missing offset below it.
         worst: the longest gap of a single partition so far, in milliseconds, and the key of this partition.
         is_worst_known: False if the gap of at least one partition is unknown.

@@ -1,15 +1,15 @@
 """Computes the partition of `__consumer_offsets` that contains a group's records.
 
 1. The coordinator writes all records of a group to one partition: `Utils.abs(groupId.hashCode()) % partitions`. A
-   group's *own* partition is the partition from this formula. A record of the group in a different partition does not
-   come from the coordinator.
+   group's *own* partition is the partition from this formula. If a record of the group is in any other partition, the
+   coordinator did not write the record.
 2. Kafka advises against a change of the partition count. A running broker uses the partition count that it read at its
    start. So after a change, some brokers use the old count, and others use the new count. For each partition count that
    the monitor has seen, a group has one own partition.
 3. A broker that starts after the change computes the group's partition with the current count. The broker loads the
    group from this partition: the *home* of the group. At first, the home has no records of the group. So the group
-   starts again with no members and no offsets. Brokers still write to the group's earlier partition if members time out
-   or offsets expire there. But members use only the group in the home. So the home has priority over every other
+   starts again with no members and no offsets. If members time out or offsets expire in the group's earlier partition,
+   brokers still write to this partition. But the members use only the home. So the home has priority over every other
    partition.
 4. If no partition count is known, every partition is accepted.
 """

@@ -1,7 +1,7 @@
 """Updates the commit gaps of the groups in one `__consumer_offsets` partition. The rules are in the module `gaps`.
 
 The commits of most groups are processed as whole columns. A group is processed separately if the batch contains a
-boundary of the group, or a commit for which an open gap waits.
+boundary of the group, or a commit that can change the group's open gap.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class PartitionGaps(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class GapInputs:
-    """The part of a batch that is needed to update the gaps of one partition.
+    """The inputs from one batch, for the gaps of one partition.
 
     Attributes:
         boundaries: the boundaries of all groups, in log order.
@@ -154,10 +154,10 @@ class _GapMerger:
             self._add_first_commits(group, first_commits)
 
     def _is_pending(self, runs: pa.Table) -> BoolArray:
-        """Mark the rows for which an open gap waits.
+        """Mark the rows that can change an open gap.
 
-        Until the group has a first commit, the gap waits for all rows of the group. After that, the gap waits only for
-        rows of pending keys.
+        Until the group has a first commit, every row of the group can change its gap. After that, only rows of pending
+        keys can change the gap.
         """
         keys = runs["key"].combine_chunks()
         pending = [key for gap in self.open.values() for key in gap.pending]
@@ -244,7 +244,7 @@ class _GapMerger:
             self._close(group, ALL_COMMITTED, -1)
 
     def _with_earlier_missing(self, first_commit: FirstCommit) -> FirstCommit:
-        """Set `first_missing` to the highest missing offset before the batch, if this offset is higher."""
+        """If `first_missing` is lower than the highest missing offset before the batch, replace it by that offset."""
         return first_commit._replace(first_missing=max(first_commit.first_missing, self.inputs.missing_before))
 
     def close_timed_out(self) -> None:

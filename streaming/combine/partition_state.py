@@ -49,7 +49,7 @@ class DecodeFailure(msgspec.Struct, frozen=True):
 
 
 class FailureSummary(msgspec.Struct, frozen=True):
-    """A summary of undecodable records above the size limit, for one reason (`decode_failures`, rule 3)."""
+    """A summary of the undecodable records that were only counted, for one reason (`decode_failures`, rule 3)."""
 
     reason: str
     records: int
@@ -241,7 +241,7 @@ def commits_bytes(commits: pa.Table) -> bytes:
 def table_of(encoded: bytes, schema: pa.Schema) -> pa.Table:
     """Decode a table that `commits_bytes` encoded. For empty bytes, return a table with `schema` and no rows.
 
-    The commits of a batch have COMMIT_SCHEMA. The live commits of a partition's state have LIVE_SCHEMA, which has two
-    more columns.
+    The commits of a batch have COMMIT_SCHEMA. The live commits of a partition's state have LIVE_SCHEMA, which adds two
+    columns.
     """
     return pa.ipc.open_stream(encoded).read_all() if encoded else schema.empty_table()

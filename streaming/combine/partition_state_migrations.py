@@ -16,7 +16,7 @@ _NO_COMMITTED_OFFSET = -1
 
 
 def from_version_1(encoded: bytes) -> bytes:
-    """Add the fields of version 2. The recommitted records of gaps that are already open are unknown."""
+    """Add the fields of version 2. For each open gap, the number of recommitted records becomes unknown."""
     snapshot = msgspec.msgpack.decode(encoded)
     gaps = snapshot["gaps"]
     gaps["open"] = {group: _unknown_recommitted(gap) for group, gap in gaps["open"].items()}
@@ -35,7 +35,7 @@ def _unknown_recommitted(gap: dict[str, Any]) -> dict[str, Any]:
 def _last_commit(commit: list[int]) -> list[int]:
     """Return the three fields of `LastCommit`.
 
-    Version 1 wrote two of the fields, and some development versions wrote all three.
+    The state of version 1 contains two of the fields. The states of some development versions contain all three.
     """
     offset, timestamp_ms, *_ = commit
     return [offset, timestamp_ms, _NO_COMMITTED_OFFSET]

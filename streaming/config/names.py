@@ -58,7 +58,7 @@ class NameFilter:
 
     @property
     def passes_all(self) -> bool:
-        """True if the filter passes every name."""
+        """True if every name passes the filter."""
         return self.allow == EVERYTHING and self.deny == NOTHING
 
     def passing(self, names: Sequence[str]) -> npt.NDArray[np.bool_]:

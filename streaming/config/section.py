@@ -16,6 +16,6 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
-        """Return all fields, with secrets hidden, because a traceback can print these fields."""
+        """Return all fields. Secrets are hidden, because a traceback can print the fields."""
         for name, value in super().__repr_args__():
             yield name, value if isinstance(value, Section) else hide_secrets(value)

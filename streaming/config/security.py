@@ -2,7 +2,7 @@
 
 At start, the monitor checks these rules and prints one line for each violation:
 
-1. A setting that the protocol or the mechanism does not use is an error.
+1. A setting is an error if the protocol or the mechanism does not use it.
 2. A mechanism needs all its settings. PLAIN and SCRAM need a user name and a password. OAUTHBEARER needs a token
    endpoint, a client id and a client secret.
 3. Each secret is set in only one way: as a value or as a file.

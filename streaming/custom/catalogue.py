@@ -49,7 +49,7 @@ class Catalogue:
     def users_references(self) -> dict[str, str]:
         """Return the references of all users' strategies. The keys are the names of the strategies.
 
-        Other processes need the reference to run the strategy.
+        Other processes load a strategy by its reference.
         """
         return {name: self._guarded[name].reference for name in sorted(self._guarded.keys() - BUILT_IN.keys())}
 
@@ -66,5 +66,8 @@ class Catalogue:
 
 @lru_cache(maxsize=1)
 def users_assignors(references: tuple[tuple[str, str], ...], limit_seconds: float) -> tuple[GuardedAssignor, ...]:
-    """Return the assignors for (name, reference) pairs. The result is cached, so a second call starts no processes."""
+    """Return the assignors. `references` contains the name and the reference of each assignor.
+
+    The result is cached, so a second call starts no processes.
+    """
     return tuple(GuardedAssignor(reference, limit_seconds, name) for name, reference in references)

@@ -54,12 +54,12 @@ class FailureReason(str, Enum):
 
 
 class GuardedAssignor:
-    """A user's strategy by reference (``module:attribute``), with the same interface as a built-in strategy.
+    """A user's strategy with the reference ``module:attribute``. The interface is that of a built-in strategy.
 
     The strategy runs in a separate process. Each error is an AssignorFailedError, and its `reason` is a FailureReason.
     After three consecutive timeouts, the strategy is suspended. A suspended strategy receives only every hundredth
-    group. So a strategy that always hangs delays only these groups. Do not use this object from several threads at the
-    same time. Close the object after use.
+    group. So a strategy that always hangs delays only every hundredth group. Do not use this object from several
+    threads at the same time. Close the object after use.
 
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
     >>> with contextlib.closing(GuardedAssignor("assignors.range.range:RangeAssignor")) as guarded:

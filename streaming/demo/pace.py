@@ -19,7 +19,7 @@ So a member fetches and commits every two seconds, instead of after each record.
 """
 
 HEARTBEAT_MS = 2_000
-"""Interval of the heartbeats. A rebalance takes about this time, because members learn of it from a heartbeat."""
+"""Interval of the heartbeats. A rebalance takes about this time, because the response to a heartbeat announces it."""
 
 SESSION_MS = 10_000
 

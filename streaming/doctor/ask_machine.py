@@ -119,7 +119,7 @@ def tables_finding(settings: Settings) -> Finding:
 
 
 def _content(folder: LocalFolder, settings: Settings) -> str:
-    """Return a text that names the cluster of the checkpoint, or an empty text without a checkpoint.
+    """Return a text that names the cluster of the checkpoint, or an empty text if there is no checkpoint.
 
     Raises RemedyError if the checkpoint is damaged or belongs to a different cluster. Raises OSError if the checkpoint
     is not readable.
@@ -142,7 +142,7 @@ def _folder_state(path: Path, refusal: OSError | None) -> FolderState | RefusedF
 
 
 def _container_bytes(cgroups: Path) -> tuple[int, int] | None:
-    """Return the memory limit and the free memory of the container in bytes, or None without a limit."""
+    """Return the memory limit and the free memory of the container in bytes, or None if there is no limit."""
     for files in _CGROUP_FILES:
         with suppress(OSError, ValueError):  # cgroup v2 writes "max" if there is no limit
             limit = int((cgroups / files.limit).read_text())

@@ -14,9 +14,7 @@ JAVA, MEMORY, JARS, TEMPORARY = "java", "memory", "jars", "temporary files"
 CHECKPOINT, TABLES = "checkpoint", "tables"
 _GIB: Final = 1 << 30
 BESIDE_HEAP_BYTES: Final = _GIB
-"""Memory that the monitor uses outside the JVM's heap with few groups: the driver's Python, the Python workers, the
-JVM.
-"""
+"""Memory outside the JVM's heap if there are few groups: for the driver's Python, the Python workers and the JVM."""
 BESIDE_HEAP_MANY_GROUPS_BYTES: Final = 22 * _GIB // 10
 """Memory outside the heap, for 10,000 groups, 100,000 partitions and a heap of 1 GiB (docs/SCALING.md)."""
 ANOTHER_CLUSTER_BYTES: Final = 34 * _GIB // 100

@@ -73,7 +73,7 @@ def _group_type_of(key: bytes) -> str:
 
 
 def entry_name(event: LogEvent) -> tuple[str, str]:
-    """Return which entry of a group's state a record replaces: the kind, and the member id or regular expression.
+    """Return the entry that a record replaces in a group's state: its kind, and its member id or regular expression.
 
     >>> entry_name(CurrentWritten(Position(0, 5, 7), CONSUMER, "m", None))
     ('current', 'm')

@@ -77,7 +77,7 @@ def reported_assignor(description: Description | None) -> AssignorReported | Non
 
 
 def pending_assignor(snapshot: GroupSnapshot, last: AssignorRequest | None) -> AssignorReported | None:
-    """Return the last response if it is for the group's epoch and differs from the known assignor (rule 4)."""
+    """Return the last response if it is for the group's epoch and reports a new assignor (rule 4)."""
     if last is None or last.answer is None or snapshot.modern is None:
         return None
     is_news = last.answer.assignor != snapshot.modern.assignor and last.answer.epoch == snapshot.modern.epoch

@@ -30,8 +30,8 @@ def pending_facts(
 ) -> tuple[ExternalFact, ...]:
     """Return all facts that the group needs and that its state does not contain yet.
 
-    `pending` contains the earlier snapshots of the group whose table rows are not written yet. The result also contains
-    samples of the subscribed topics in these snapshots.
+    `pending` contains earlier snapshots of the group. The table rows of these snapshots are not written yet. The result
+    also contains samples of the subscribed topics in these snapshots.
     """
     if snapshot.is_over and sample.deletion_time_ms - _ended_at_ms(snapshot) > FORGET_AFTER_MS:
         return (GroupForgotten(),)
@@ -70,10 +70,10 @@ def _pending_topics(snapshot: GroupSnapshot, sample: ClusterSample) -> dict[str,
 def _is_in_future(snapshot: GroupSnapshot, topic: str, sampled: TopicMetadata, sample: ClusterSample) -> bool:
     """Return True if the topic metadata in the group's state is newer than the last sample.
 
-    Newer stored metadata means that the monitor's clock was ahead when the metadata was sampled. Without a correction,
-    the state would ignore all samples until their time is later than the stored time. While the cluster time is
-    unknown, the result is False, because the time of the last sample may be wrong too. In the polling mode, the cluster
-    time does not matter, because all times come from the monitor's clock.
+    In this case, the monitor's clock was ahead when the stored metadata was sampled. Without a correction, the state
+    would ignore every sample that is not later than the stored time. While the cluster time is unknown, the result is
+    False, because the time of the last sample may be wrong too. In the polling mode, the cluster time does not matter,
+    because all times come from the monitor's clock.
     """
     known = snapshot.topics.get(topic)
     is_known = sample.is_clock_known or snapshot.is_polled

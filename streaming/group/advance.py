@@ -12,8 +12,8 @@ means the generation of a classic group, or the group epoch of any other group. 
 3. If a record has the same generation as the previous record, the group has not rebalanced. Such a record means that a
    static member rejoined with a new member id and its old assignment.
 4. If the generation is higher than before, the difference is added to the number of rebalances. If the group has no
-   members in the new generation, the difference includes one transition to Empty. The transition to Empty has its own
-   counter and does not count as a rebalance.
+   members in the new generation, only the difference minus 1 is added, because the transition to Empty is not a
+   rebalance. Transitions to Empty have their own counter.
 5. If the generation is lower than before, or if the previous record was a tombstone, the group was created again. The
    record does not change the number of rebalances.
 6. An upgrade to the consumer protocol, or a downgrade from the consumer protocol, starts with a tombstone. The next
@@ -23,10 +23,10 @@ means the generation of a classic group, or the group epoch of any other group. 
    between the tombstone of the group and the next record. The tombstone of a topology does not create an event. So for
    a streams group, this rule also applies to the second record after the tombstone of the group.
 7. The generation of a classic group can increase by more than 1 from one record to the next. The state then contains a
-   `Skip` for the generations without a record. The monitor removes the `Skip` when it knows whether it has read the
-   complete log between the two records. If the group is deleted earlier, the `Skip` stays. Without this rule, the
-   counts would depend on the speed of the check. For other group types, the coordinator writes a record for every
-   epoch. If the record of an epoch is missing, compaction removed it.
+   `Skip` for the generations without a record. The monitor checks whether it has read the complete log between the
+   two records, and then removes the `Skip`. If the group is deleted before this check, the `Skip` stays. So the counts
+   do not depend on the time of the check. For other group types, the coordinator writes a record for every epoch. If
+   the record of an epoch is missing, compaction removed it.
 8. The monitor computes the state of a consumer or share group as the coordinator does. If records are missing, the
    state is Unknown. For streams groups, the records contain only a part of the state. So the state of a streams group
    is Empty or Unknown.
@@ -37,9 +37,9 @@ means the generation of a classic group, or the group epoch of any other group. 
     response, the state does not change. If the group type is not the same as in the previous response, the group was
     upgraded or downgraded. For a classic group, the response contains no generation. So a response counts as one
     rebalance (or one transition to Empty) only if two conditions are true. First, the response shows that the group is
-    not in a rebalance. Second, the previous response showed a rebalance, or different members, subscriptions or
-    assignments. The number of rebalances is a lower bound, because the monitor can miss rebalances between two
-    responses.
+    not in a rebalance. Second, the previous response showed a rebalance, or the two responses differ in the protocol,
+    members, subscriptions or assignments. The number of rebalances is a lower bound, because the monitor can miss
+    rebalances between two responses.
 11. With a new checkpoint, the monitor reads the log again from its start. If the tables contain counts of the group
     from an earlier checkpoint, the monitor continues these counts. It counts only the records after the group's last
     row in the tables (`Resume`).
@@ -117,7 +117,7 @@ def _apply_log_event(snapshot: GroupSnapshot, event: LogEvent) -> GroupSnapshot:
 
 
 def _resume_counting(snapshot: GroupSnapshot, resume: Resume, offsets_topic_partition: int) -> GroupSnapshot:
-    """Continue the counts in the last row that an earlier checkpoint wrote for the group (rule 11).
+    """Continue the counts from the last row that was written for the group with an earlier checkpoint (rule 11).
 
     If compaction removed all earlier records of the group, the result takes its values from this row.
     """
@@ -161,8 +161,8 @@ def _is_in_other_partition(snapshot: GroupSnapshot, event: LogEvent) -> bool:
 def _leave_earlier_partition(snapshot: GroupSnapshot, event: LogEvent) -> GroupSnapshot:
     """If the event is from a different partition, mark the group in its earlier partition as Gone.
 
-    The `Skip` values are removed, because only the log of the earlier partition can prove that they were failed
-    rebalances.
+    The `Skip` values are removed, because only the log of the earlier partition can prove that the skipped generations
+    were failed rebalances.
     """
     if not _is_in_other_partition(snapshot, event):
         return snapshot
@@ -172,7 +172,7 @@ def _leave_earlier_partition(snapshot: GroupSnapshot, event: LogEvent) -> GroupS
 def _as_living(snapshot: GroupSnapshot, event: LogEvent, group_type: str) -> GroupSnapshot:
     """Return the snapshot to which a record of this group type is applied.
 
-    If the group has a different type, or does not exist any more, the result has no members. The group was then
+    If the stored group has a different type, or has ended, the result has no members. In this case, the group was
     upgraded or downgraded (rule 6), or created again (rule 5).
     """
     if snapshot.position is None or (snapshot.group_type == group_type and not snapshot.is_over):
@@ -353,7 +353,7 @@ def _has_rebalanced(before: GroupMetadata, after: GroupMetadata) -> bool:
 
 
 def _is_deletion(event: ModernEvent | DecodeFailed) -> bool:
-    """Return True if the record deletes an entry: the last field of the event is None."""
+    """Return True if the record deletes an entry. In this case, the last field of the event is None."""
     return msgspec.structs.astuple(event)[-1] is None
 
 

@@ -51,7 +51,7 @@ def _store_topics(snapshot: GroupSnapshot, event: TopicsSampled) -> GroupSnapsho
 def _with_known_since(known: TopicMetadata | None, sampled: TopicMetadata) -> TopicMetadata:
     """Return the new sample. If partition count and topic id did not change, copy the known start time (`since_ms`).
 
-    If the known sample has a later time than the new sample, its times are wrong. Then nothing is copied.
+    If the known sample has a later time than the new sample, the known times are wrong. Then nothing is copied.
     """
     if (
         known is None

@@ -81,7 +81,7 @@ def _is_reconciled(snapshot: GroupSnapshot) -> bool:
 
 
 def is_reread(snapshot: GroupSnapshot) -> bool:
-    """Return True if the snapshot's record is before the last row that an earlier checkpoint wrote for the group.
+    """Return True if the snapshot is older than the last row that was written with an earlier checkpoint (`Resume`).
 
     The last row is written again, because its verdict may be missing. Exception: a last row with the state Gone is not
     written again.

@@ -102,8 +102,8 @@ def rebalancing_since_ms(
 def shown_state(snapshot: GroupSnapshot, listing: GroupListing | None) -> str:
     """Return the group's state, from its records or from the listing.
 
-    The listing is used only in two cases that records cannot show: if a classic group is in a rebalance, and if a
-    streams group has members. The listing must be later than the records.
+    Two states are not in the records: a rebalance of a classic group, and the state of a streams group with members.
+    Only these states come from the listing. The listing must be later than the records.
     """
     position = snapshot.position
     listed = listing.groups.get(snapshot.group_id) if listing else None
@@ -119,7 +119,7 @@ def shown_state(snapshot: GroupSnapshot, listing: GroupListing | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GroupNotFound:
-    """The coordinator reported that the group does not exist, for each group type that the coordinator supports."""
+    """The group does not exist. The coordinator reported this for each group type that it supports."""
 
 
 @dataclass(frozen=True, slots=True)

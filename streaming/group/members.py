@@ -128,7 +128,7 @@ def leader(snapshot: GroupSnapshot) -> GroupMember | None:
 
 
 def session_timeouts_ms(snapshot: GroupSnapshot) -> tuple[int, ...]:
-    """Return the different session timeouts of the members, the shortest first. Unknown timeouts are left out."""
+    """Return the distinct session timeouts of the members, the shortest first. Unknown timeouts are left out."""
     if snapshot.modern is not None:
         of_members = snapshot.modern.members.values()
         return _distinct(member.classic.session_timeout_ms for member in of_members if member.classic)
@@ -136,7 +136,7 @@ def session_timeouts_ms(snapshot: GroupSnapshot) -> tuple[int, ...]:
 
 
 def rebalance_timeouts_ms(snapshot: GroupSnapshot) -> tuple[int, ...]:
-    """Return the different rebalance timeouts of the members, the shortest first. Unknown timeouts are left out."""
+    """Return the distinct rebalance timeouts of the members, the shortest first. Unknown timeouts are left out."""
     if snapshot.modern is not None:
         return _distinct(member.rebalance_timeout_ms for member in snapshot.modern.members.values())
     return _distinct(member.rebalance_timeout_ms for member in snapshot.classic.members) if snapshot.classic else ()

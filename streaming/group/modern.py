@@ -93,7 +93,7 @@ class ModernGroup(msgspec.Struct, frozen=True):
         return tuple(sorted({*member.subscribed_topics, *self.regexes.get(member.subscribed_regex or "", ())}))
 
     def _is_unresolved(self, member_id: str) -> bool:
-        """Return True if the coordinator has resolved the member's regular expression, but the record is missing.
+        """Return True if the member's regular expression was resolved, but the record with its topics is missing.
 
         The coordinator resolves an expression some time after the first member subscribes with the expression. Before
         that time, the member gets no partitions. So if the member has a target, the coordinator has already written the
@@ -150,7 +150,7 @@ class ModernGroup(msgspec.Struct, frozen=True):
         return frozenset(held)
 
     def unnamed_target_ids(self) -> frozenset[str]:
-        """Return the ids of the topics in the targets, if the name of the topic is unknown."""
+        """Of the topic ids in the targets, return the ids without a known name."""
         return frozenset(topic_id for target in self.targets.values() for topic_id, _ in target).difference(
             self.topic_names
         )
@@ -164,8 +164,8 @@ class ModernGroup(msgspec.Struct, frozen=True):
 
         The group's state is unknown if the group epoch or the metadata of a member is missing, or if a record is
         undecodable. A current assignment can be missing for two reasons: compaction removed it, or the member is new
-        and its current assignment comes later in the same append. The result never contains the assignment epoch:
-        before its first target, a new group has none.
+        and its current assignment comes later in the same append. The result never contains the assignment epoch,
+        because a new group has no assignment epoch before its first target.
         """
         has_target = self.assignment_epoch is not None and self.assignment_epoch == self.epoch
         return tuple(
@@ -184,7 +184,8 @@ class ModernGroup(msgspec.Struct, frozen=True):
     def regexes_are_unresolved_yet(self) -> bool:
         """Return True if no record of a resolved regular expression is missing (`_is_unresolved`).
 
-        Then the coordinator has not resolved the expressions without a record yet, and their members have no targets.
+        Then the coordinator has not resolved the expressions without a record yet, and the members with these
+        expressions have no targets.
         """
         return not self._unresolved_members()
 
@@ -261,7 +262,7 @@ Entry = TypeVar("Entry")
 
 
 def _put(entries: dict[str, Entry], key: str, entry: Entry | None) -> dict[str, Entry]:
-    """Return the entries with one entry added or replaced. If `entry` is None, return them without `key`."""
+    """Return the entries with `entry` as the value of `key`. If `entry` is None, the result does not contain `key`."""
     if entry is not None:
         return {**entries, key: entry}
     return {other: kept for other, kept in entries.items() if other != key} if key in entries else entries

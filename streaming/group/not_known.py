@@ -1,8 +1,8 @@
-"""Lists the unknown facts about a group. In tables and dashboards, one word stands for each fact, for example `leader`.
+"""Lists the unknown facts about a group. Each fact has a name in tables and dashboards, for example `leader`.
 
 If the monitor reads the log, a fact is unknown because its record is undecodable, or because compaction removed its
 record. In the polling mode (`source.kind = "admin-api"`), a fact is unknown because no coordinator returns it. The
-value of an unknown fact is None. Exception: for an unknown count, the value is a lower bound.
+value of an unknown fact is None. Exception: if a count is not known exactly, its value is a lower bound.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def unknown_inputs(snapshot: GroupSnapshot) -> tuple[str, ...]:
 
 
 def unknown_bytes(snapshot: GroupSnapshot) -> tuple[str, ...]:
-    """Return MEMBER_SUBSCRIPTION and MEMBER_ASSIGNMENT, each if it is unknown for a member of a classic group.
+    """Return the unknown facts about the members of a classic group: MEMBER_SUBSCRIPTION, MEMBER_ASSIGNMENT.
 
     Groups with a protocol type other than `consumer` are ignored, because their bytes have different formats. A group
     in a rebalance is also ignored, because the coordinator returns no bytes for members during a rebalance.

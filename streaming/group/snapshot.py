@@ -30,7 +30,7 @@ OVER = frozenset({DEAD, GONE})
 """States of a group that does not exist any more."""
 
 REBALANCING = frozenset({PREPARING_REBALANCE, COMPLETING_REBALANCE})
-"""States of a classic group whose members have no assignment at the moment."""
+"""States of a classic group whose members have no assignment now."""
 
 
 RECORDS, BROKER = "records", "broker"
@@ -73,7 +73,7 @@ class GroupTotals(msgspec.Struct, frozen=True):
 
 
 class Resume(msgspec.Struct, frozen=True):
-    """The last row that an earlier checkpoint wrote for a group, with the counts at this row.
+    """The last row that was written for a group with an earlier checkpoint, and the counts in this row.
 
     The monitor reads the log again from its start, to find the members and their subscriptions. The monitor does not
     count records up to `offsets_topic_offset` again. `offsets_topic_partition` is None if an earlier version of the

@@ -1,8 +1,8 @@
 """Protects the HTTP port with TLS and with user names and passwords.
 
 1. The users file has one line `name:hash` per user. The hash is a bcrypt hash in the format of `htpasswd -B`. The
-   monitor ignores empty lines and lines that start with `#`. The monitor rejects hashes that are not bcrypt hashes.
-   Other hashes are fast to compute, so an attacker could try too many passwords.
+   monitor rejects all other hashes, because they are faster to compute: an attacker could try more passwords per
+   second. The monitor ignores empty lines and lines that start with `#`.
 2. The monitor refuses a users file or a private key that other users can read or write. `config/private_files.py`
    describes two exceptions in which other users may read the file.
 3. For an unknown name, the server checks the password against a bcrypt hash of equal cost. All requests with the same

@@ -1,12 +1,12 @@
 """Decides which requests the server answers at the same time. A place is the permission to answer one request.
 
 1. The total number of places is limited. The number of places of each client address is limited, too.
-2. If a place is free, the client address with the fewest places gets the place. If several addresses have the fewest
-   places, the oldest request from these addresses gets the place.
+2. A free place goes to the waiting address with the fewest places. If several waiting addresses have the fewest places,
+   the place goes to the oldest of their requests.
 3. If no place is free, a request can take the place of a client that reads its response slowly. The address of the slow
-   client must have at least two places more than the address of the request. If several slow clients can lose their
-   places, the address with the most places loses the place of its oldest slow client. The server closes the connection
-   of this client.
+   client must have at least two places more than the address of the request. If there are several such clients, the
+   address with the most places loses a place. The server closes the connection of the oldest slow client of this
+   address.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Generic, Protocol, TypeVar
 
 
 class Client(Protocol):
-    """A connection with a complete request."""
+    """A client whose request is complete."""
 
     @property
     def address(self) -> str:
@@ -85,7 +85,7 @@ class AnswerPlaces(Generic[C]):
         return min(candidates, key=lambda client: places[client.address], default=None)
 
     def _take_place_for(self, client: C) -> bool:
-        """Take a place from a slow client for `client` (rule 3). Return True if this succeeds."""
+        """Free the place of a slow client for `client` (rule 3). Return False if no client can lose its place."""
         places = self._places_by_address()
         fewest = places[client.address] + 2
         slow = [one for one, is_slow in self._holders.items() if is_slow and places[one.address] >= fewest]

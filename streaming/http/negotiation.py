@@ -6,7 +6,7 @@ The weight is the `q` value in the header `Accept` or `Accept-Encoding`. A weigh
    the most exact element sets the weight of the format. For example, `text/plain` is more exact than `text/*`. If two
    formats have equal weights, the server uses the format whose element is more exact. If both elements are equally
    exact, the server uses the format that comes first in `FORMATS`.
-2. If the client accepts no format, the server uses the first format in `FORMATS`.
+2. If the client accepts none of the formats, the server uses the first format in `FORMATS`.
 3. The server uses gzip if the weight of gzip is above 0 and at least the weight of `identity`. The weight of gzip comes
    from the element `gzip`, or else from `x-gzip`, or else from `*`.
 """

@@ -1,13 +1,12 @@
 """Answers the requests for `/metrics` and for pages. `server.py` handles the connections.
 
 1. The module `exposition` answers GET on `/metrics`, because it is much faster than prometheus-client. The format is
-   Prometheus' text format or OpenMetrics. If the client accepts gzip, the server compresses the response. For all
-   addresses, HEAD returns the headers of GET without a body. For all other methods on `/metrics`, the status is 405.
-2. The application `pages` answers requests for all other addresses. If the pages are switched off, the response is 404
-   (Not Found).
-3. If users are configured, every address except `/-/healthy` and `/-/ready` requires a password. The addresses
-   `/-/healthy` and `/-/ready` are for probes, which cannot send passwords. The responses to probes contain no data
-   about groups.
+   Prometheus' text format or OpenMetrics. If the client accepts gzip, the server compresses the response. For every
+   path, HEAD returns the headers of GET without a body. For all other methods on `/metrics`, the status is 405.
+2. The application `pages` answers requests for all other paths. If the pages are switched off, the response is 404 (Not
+   Found).
+3. If users are configured, every path except `/-/healthy` and `/-/ready` requires a password. The paths `/-/healthy`
+   and `/-/ready` are for probes, which cannot send passwords. The responses to probes contain no data about groups.
 4. If a request fails, the monitor logs the error. The client receives only the status 500 (Internal Server Error).
 """
 

@@ -4,11 +4,11 @@
    a single client. When a request is complete, a new thread computes its response.
 2. The TLS handshake and the complete request must arrive within `HEAD_SECONDS`. If the client reads no data for
    `SILENCE_SECONDS`, the server closes the connection. The client must read the complete response within
-   `LONGEST_SECONDS`. For a large response, the client has more time, but must read at least `SLOWEST_BYTES_PER_SECOND`.
+   `LONGEST_SECONDS`. A large response has a longer limit: its size divided by `SLOWEST_BYTES_PER_SECOND`.
 3. At most `MAX_WAITING` connections can wait at the same time. Each connection without a place (rule 4) counts as
    waiting, for example before its request is complete, and after its response. The server always accepts a new
-   connection. If too many connections wait, the server closes the oldest waiting connection of the address with the
-   most waiting connections.
+   connection. If too many connections wait, the server finds the address with the most waiting connections, and closes
+   the oldest of them.
 4. The server computes or sends at most `MAX_ANSWERS` responses at the same time. Each of these responses has a place.
    `answer_places.py` decides which requests get a place. A client that needs more than `SLOW_SECONDS` to read its
    response can lose its place. One address can have at most `MAX_REQUESTS` complete requests at the same time. The

@@ -8,7 +8,7 @@ that was read, and starts at or before the position. There are three exceptions:
    (`find_backward_positions`). Spark's source decreases the position if the end of the partition is before the
    position. There are two possible causes: an unclean leader election, or the topic was deleted and created again. In
    both cases, new records have offsets that the monitor has already read. So the monitor ignores these records.
-2. Records are *lost* if the start of a partition is after its position (`count_lost_offsets`). Retention or a
+2. Records of a partition are *lost* if the partition starts after its position (`count_lost_offsets`). Retention or a
    DeleteRecords request removed records before the monitor read them. The monitor continues at the start of the
    partition.
 3. The topic was *created again* if its topic id differs from the stored topic id (KIP-516,
@@ -16,9 +16,9 @@ that was read, and starts at or before the position. There are three exceptions:
    log is already longer than the old log. If a topic id is unknown, the ids are not compared. Brokers before Kafka 2.8
    do not have topic ids.
 
-In the polling mode (`source.kind = "admin-api"`), the monitor does not read a log. The monitor gives its own offsets to
-the coordinators' responses, in partitions with negative numbers. The rules for truncated or deleted partitions do not
-apply to partitions with negative numbers.
+In the polling mode (`source.kind = "admin-api"`), the monitor does not read a log. It stores coordinators' responses in
+partitions with negative numbers, and chooses the offsets itself. The rules for truncated or deleted partitions do not
+apply to these partitions.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def find_recreated_partitions(
 ) -> frozenset[int]:
     """Return the partitions of which the monitor read records before the topic was created again.
 
-    The topic was created again if `topic_id` differs from `read_id`. If not, or if an id is unknown, return an empty
-    set.
+    The topic was created again if `topic_id` differs from `read_id`. If the ids are equal, or if an id is unknown, the
+    result is empty.
 
     >>> sorted(find_recreated_partitions({0: 7, 1: 0, 2: 9}, "B3BDgJhtR2mEJtC2VAyvIQ", "Yzm9gVTsQ7GnpBNcXPE4Bw"))
     [0, 2]

@@ -25,8 +25,8 @@ class ReadUpTo(msgspec.Struct, frozen=True):
 def add_sampled_end(known: ReadUpTo, position: int, end: int, sampled_at_ms: int) -> ReadUpTo:
     """Return the state after a sample of the partition's end.
 
-    A new sample does not replace an earlier sampled end that the query has not reached yet. With a replacement, the
-    read time of a busy partition would never advance, because the query never reaches the latest end.
+    A new sample does not replace an earlier sampled end that the query has not reached yet. Otherwise, the read time of
+    a busy partition would never advance, because the query never reaches the latest end.
 
     >>> behind = add_sampled_end(ReadUpTo(), position=5, end=9, sampled_at_ms=1_000)
     >>> later = add_sampled_end(behind, position=7, end=20, sampled_at_ms=6_000)

@@ -38,7 +38,7 @@ class Suspect:
 
     Attributes:
         offsets_topic_partition: the `__consumer_offsets` partition that contains the records.
-        after_offset: the offset of the last record that the monitor has read of the group, or of the commits.
+        after_offset: the offset of the suspect's last record that the monitor has read.
         read_up_to: the end of the log after the brokers' response. A tombstone of the suspect must have a lower offset.
         listed_at_ms: the time of the brokers' response.
 
@@ -134,7 +134,7 @@ def missing_by_partition(missing: pa.Table, sample: ClusterSample) -> list[Missi
     """Group the commits from `suspected_commits` by their `__consumer_offsets` partition.
 
     The caller must request `sample` after the coordinators have answered. If `sample` does not contain the end of a
-    partition, the result does not contain this partition. The next check finds its commits again.
+    partition, the result does not contain this partition. The next check finds the commits of this partition again.
     """
     by_partition: dict[int, list[tuple[bytes, int]]] = defaultdict(list)
     rows = zip(

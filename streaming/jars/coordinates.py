@@ -69,8 +69,8 @@ JAR_SETS: dict[JarSetName, tuple[Coordinate, ...]] = {
 WITHOUT_DEPENDENCIES: frozenset[JarSetName] = frozenset({"streams", "tools"})
 """Sets whose dependencies are not in `jars.lock`, because the broker's jars contain almost all of them.
 
-The broker's jars contain neither RocksDB nor Kafka Connect. Only applications with state stores load RocksDB, which has
-70 MB of native code. Only the tools of Kafka Connect load Kafka Connect.
+Two dependencies are missing: RocksDB (70 MB of native code) and Kafka Connect. Only applications with state stores load
+RocksDB, and only the tools of Kafka Connect load Kafka Connect.
 """
 
 FIRST_RUN: tuple[JarSetName, ...] = tuple(

@@ -119,5 +119,5 @@ def _inputs(group_id: str, one: PastPartition) -> Row:
 
 
 def lag_by_partition(partitions: Iterable[PastPartition]) -> Mapping[TopicPartition, int | None]:
-    """Return the lag of each partition in records."""
+    """Return the lag of each partition, as a number of records."""
     return {(one.topic, one.partition): one.lag for one in partitions}

@@ -1,4 +1,4 @@
-"""Defines the values of a partition at a past moment."""
+"""Defines the type for the values of a partition at a past moment."""
 
 from __future__ import annotations
 

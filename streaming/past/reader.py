@@ -7,9 +7,10 @@
    state Dead or Gone.
 3. The maintenance deletes old rows, even the last row of a group. So if a group has no row, nothing is known about the
    group.
-4. The verdict and the distribution of partitions in a report are for the generation that the report shows. If this
-   generation has no verdict, the verdict is unknown. In the polling mode (`source.kind = "admin-api"`), a classic group
-   has no generation id. Then they are for the record that the report shows.
+4. The verdict and the distribution of partitions in a report are for the generation that the report shows. If the
+   tables have no verdict for this generation, the verdict is unknown. In the polling mode
+   (`source.kind = "admin-api"`), a classic group has no generation id. Then both values are for the record that the
+   report shows.
 5. No row contains a name with a lone surrogate, so the reader does not search for such a name.
 6. Conditions, causes of lag and incidents are unknown at a moment without measurements (`silence.py`). For example, a
    condition may have ended while the monitor did not run.

@@ -78,7 +78,7 @@ class Findings:
 class PastGroup:
     """One group at a past moment. `rebalances` contains rows of the table `rebalances`, the newest first.
 
-    If the last measurement before the moment is recent, `findings` contains the findings at the moment, and
+    If the last measurement before this moment is recent, `findings` contains the findings at this moment, and
     `last_findings` is None. If the last measurement is too old, `findings` is empty (unknown), and `last_findings`
     contains the findings at the last measurement.
     """

@@ -1,7 +1,7 @@
 """Finds the times at which the monitor did not measure the cluster.
 
 1. Each row of `group_lag` proves that the monitor measured the cluster at the time of the row. The monitor writes a row
-   only if a value changed. So after a long period without rows, the monitor did not run, or no offset of the cluster
+   only if a value changed. So if a long period has no rows, the monitor did not run, or no offset of the cluster
    changed. The tables do not show why a period has no rows.
 2. The longest allowed period without a row is three times the median interval of measurements (at least
    `MIN_SILENCE_MS`).

@@ -33,7 +33,7 @@ from streaming.protocol.modern import (
 def described_event(
     group_id: str, group: DescribedGroup, position: Position
 ) -> tuple[GroupDescribed, tuple[Refusal, ...]]:
-    """Return the event of the description, and the undecodable bytes of members."""
+    """Return the event for a description, and the undecodable bytes of the members."""
     if group.group_type == CLASSIC:
         refusals: list[Refusal] = []
         metadata = _classic(group_id, group, refusals)

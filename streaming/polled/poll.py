@@ -17,7 +17,7 @@ from streaming.group.listing import (
 from streaming.group.snapshot import EMPTY, GroupSnapshot
 
 RIGHTS_MISSING: Final = frozenset({CLUSTER_NOT_DESCRIBABLE, "group_authorization_failed", "topic_authorization_failed"})
-"""Errors that missing permissions cause. The poll does not repeat the request, because it would fail again."""
+"""Errors that missing permissions cause. The poll does not repeat the request, because the request would fail again."""
 
 
 @dataclass(frozen=True, slots=True)

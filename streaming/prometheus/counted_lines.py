@@ -69,7 +69,7 @@ class SampleLines:
 
 
 def requested_series(own: int, lines: Sequence[Lines]) -> tuple[Sequence[str], RequestedSeries]:
-    """Return the sorted ids of all groups with series, and all numbers of series, including dropped series.
+    """Return the sorted ids of all groups with series, and the numbers of series. Dropped series are included.
 
     `own` is the number of series that describe the monitor itself.
     """

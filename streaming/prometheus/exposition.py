@@ -1,10 +1,10 @@
-"""Adds the headers of metric families to the lines of samples, in Prometheus' text format or in OpenMetrics.
+"""Creates a response in Prometheus' text format or in OpenMetrics: headers of metric families and lines of samples.
 
 prometheus-client writes the header lines (`# HELP`, `# TYPE`). The response contains only families with samples.
 
 During a scrape, Python's garbage collection is paused. A scrape creates many thousand text objects. So Python would
-start many garbage collections. Each collection would search the complete state of all groups. The objects of a scrape
-have no reference cycles, so they need no garbage collection.
+start many garbage collections. Each garbage collection would search the complete state of all groups. The objects of a
+scrape have no reference cycles, so they need no garbage collection.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ END = b"# EOF\n"
 
 
 def exposition(families: Iterable[tuple[Signal, Sequence[Text]]], encoder: Encoder) -> Pieces:
-    r"""Return the complete response for these metrics and the lines of their samples.
+    r"""Return the complete response. `families` contains each metric and the lines of its samples.
 
     >>> from prometheus_client import generate_latest
     >>> from streaming.signals.monitor import READY
@@ -56,8 +56,8 @@ def _header(signal: Signal, encoder: Encoder) -> bytes:
 def garbage_collection_paused() -> Iterator[None]:
     """Pause the garbage collection.
 
-    If several scrapes overlap, the pause ends when the oldest scrape ends. The other scrapes continue without the
-    pause.
+    If several scrapes overlap, the pause ends when the oldest scrape ends. The other scrapes then continue with garbage
+    collection.
     """
     was_enabled = gc.isenabled()
     gc.disable()

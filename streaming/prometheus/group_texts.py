@@ -29,8 +29,8 @@ Samples = Callable[[GroupReport], Iterable[Sample]]
 class GroupFamily(NamedTuple):
     """A metric, and the function that returns its samples for a group.
 
-    If `level` is set, the samples have this granularity instead of the granularity of the metric. So one metric can
-    have some series for every group, and further series only for groups in full detail.
+    If `level` is set, the samples have this granularity instead of the granularity of the metric. So one metric can be
+    in two families: one for every group, and one only for groups in full detail.
     """
 
     signal: Signal
@@ -44,7 +44,10 @@ class GroupFamily(NamedTuple):
 
 
 def single_sample(value: Callable[[GroupReport], float | None]) -> Samples:
-    """Return a function for a metric with at most one sample per group. If `value` returns None, there is no sample."""
+    """Return the `Samples` function of a metric with at most one sample per group.
+
+    If `value` returns None, the group has no sample.
+    """
 
     def samples(report: GroupReport) -> Iterable[Sample]:
         measured = value(report)

@@ -1,4 +1,4 @@
-"""Writes samples as lines of text: the same lines as prometheus-client, but faster.
+"""Writes samples as lines of text. The lines are those of prometheus-client, but this module is faster.
 
 1. A line is the same in Prometheus' text format and in OpenMetrics. Only the header of a family differs
    (`exposition`).
@@ -6,7 +6,7 @@
    surrogate. The rest of the scrape remains valid.
 3. Some labels (for example, the cluster) have the same value in all samples of a writer. The writer formats each of
    these labels only once.
-4. If there are many samples, their values are in columns, and Arrow combines the columns into lines. A null value has
+4. If there are many samples, labels and values are columns, and Arrow combines the columns into lines. A null value has
    no line.
 """
 

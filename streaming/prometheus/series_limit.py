@@ -5,15 +5,15 @@
    complete. The finest shown granularity of a group is the finest granularity that the limit does not drop.
 2. If there are more than `max_series` series, the limit first drops the finest granularity, group by group. The first
    group is the group with the least trouble. The last group is the worst group. If necessary, the limit then drops the
-   next coarser granularity in the same order of groups, and so on. The granularity `group` is the last one. So if
+   next coarser granularity in the same order of groups, and so on. The limit drops the granularity `group` last. So if
    `/metrics` contains a group's series of one granularity, it also contains all coarser granularities of this group.
 3. For each granularity, the limit first drops topic series that have no group label.
 4. The limit never drops the series that describe the monitor itself. `max_series` includes these series. The limit also
    never drops the standard metrics of the process (`process_metrics`). `max_series` does not include the standard
    metrics (about 15 series).
-5. The number of dropped series includes only series that the settings select (`metric_selection`).
+5. Only selected series (`metric_selection`) can count as dropped.
 6. Several clusters in one response share `max_series`. If a cluster has fewer series than its share, the other clusters
-   get the remaining part.
+   get the rest of this share.
 7. If the last scrape dropped series (`LimitEdge`), the next scrape adds series only up to 99 percent of `max_series`.
    Without the reserve of one percent, `/metrics` could add and drop the series of a group again and again.
 
@@ -77,9 +77,9 @@ class LimitEdge(NamedTuple):
 class LimitDecision:
     """The result of `decide_limit`.
 
-    `groups` contains the index of the finest shown granularity of each group (rule 1). `topics` is this index for topic
-    series without a group label. `dropped` is the number of dropped series. `edge` is None if the limit drops no
-    series.
+    `groups` contains the index of the finest shown granularity of each group (rule 1). `topics` is the index of the
+    finest shown granularity of topic series without a group label. `dropped` is the number of dropped series. `edge` is
+    None if the limit drops no series.
     """
 
     groups: Levels
@@ -92,8 +92,8 @@ class LimitDecision:
 class SeriesLimit:
     """The finest shown granularity of each group, by group id.
 
-    `finest` contains the index of this granularity, but only for groups with dropped series. `topics` is the index for
-    topic series without a group label.
+    `finest` contains the index of the granularity. Groups without dropped series are not in `finest`. `topics` is the
+    index for topic series without a group label.
     """
 
     finest: Mapping[str, int] = field(default_factory=dict)
@@ -101,7 +101,7 @@ class SeriesLimit:
 
     @classmethod
     def from_decision(cls, group_ids: Sequence[str], decision: LimitDecision) -> SeriesLimit:
-        """Create the limit from a decision. `group_ids` contains the groups in the order of the decision."""
+        """Create the limit from a decision. `group_ids` has the order of `decision.groups`."""
         levels = decision.groups.tolist()
         limited = {group_id: level for group_id, level in zip(group_ids, levels, strict=True) if level < _FINEST}
         return cls(limited, decision.topics)

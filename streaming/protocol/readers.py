@@ -281,8 +281,8 @@ def _default(field: Field) -> Any:  # noqa: ANN401 - the value of a field of any
 def _locator(places: Sequence[Place]) -> Callable[[Exception, TracebackType], UndecodableRecord]:
     """Return the function that converts a reader's exception to UndecodableRecord with the path of the field.
 
-    To find the field, the function uses the failed line, the reader's position and the array indexes. The function is
-    called only for invalid bytes, so it does not slow down the reading of valid bytes.
+    To find the field, the function uses the source line that raised the exception, the reader's position and the array
+    indexes. The function is called only for invalid bytes, so it does not slow down the reading of valid bytes.
     """
 
     def locate(error: Exception, traceback: TracebackType) -> UndecodableRecord:

@@ -37,7 +37,7 @@ class Tail:
     """The result of a search for the next record.
 
     The search found no record before `next_offset`. `is_record` is True if the search found a record that consumers
-    read with any isolation level. `read_to` is the offset of the found record, or the offset at which the search ended.
+    with read_committed also read. `read_to` is the offset of this record, or the offset at which the search ended.
     Records from `next_offset` to `read_to` belong to aborted transactions, so consumers with read_committed skip these
     records. `is_transactional` is True if the search found a transaction marker or a record of a transaction.
     """

@@ -3,7 +3,7 @@
 1. The first connection requests a token. Further connections use the token until 80 % of its lifetime has passed.
 2. If the endpoint returns no lifetime, each connection requests a new token.
 3. Redirects are not followed, so the secret goes only to the configured endpoint.
-4. An error message is one line. It contains the endpoint, but neither the secret nor the response body.
+4. An error message is one line with the endpoint. The message never contains the secret or the response body.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ def _credentials_message(security: SecuritySettings) -> str:
 
 
 def suspicion(error: BaseException | None, security: SecuritySettings) -> str:
-    """Return the probable cause and the settings to check, after all retries have failed.
+    """Return the probable cause of an error, and the settings to check. Call this function after the last retry.
 
     A connection that ends during the TLS handshake indicates a port without TLS or a missing client certificate. A
     connection that ends during authentication indicates wrong credentials.

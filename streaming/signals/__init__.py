@@ -1,7 +1,7 @@
 """Definitions of all metrics: name, type, unit, labels, help text and an example query.
 
 The exporter, the dashboards, the alerts and `dashboards/METRICS.md` use these definitions. The package contains only
-constants. It does not use prometheus-client, Spark or a clock.
+constants, and does not use prometheus-client, Spark or a clock.
 
 - `signal.py`: the type of a definition.
 - `groups.py` and similar modules: the definitions, one module per subject.
@@ -9,7 +9,7 @@ constants. It does not use prometheus-client, Spark or a clock.
 - `catalogue.py`: all definitions by name.
 - `reference.py`: all definitions as a Markdown page.
 
-The package imports no other package.
+The package imports no other package of this project.
 """
 
 from streaming.signals.catalogue import SIGNALS, SUBJECTS, Subject

@@ -9,7 +9,7 @@ from streaming.signals.signal import OF_A_GROUP, PARTITION, Signal
 
 _MEMBERS_UNKNOWN = (
     "Some records of the group are missing, the group has no members, or an open transaction blocks the group's"
-    " records."
+    " partition of `__consumer_offsets`."
 )
 _NOT_COMPARABLE = (
     "The series is also absent if a partition has no owner or several owners. The series is also absent if the"
@@ -59,9 +59,8 @@ ASSIGNMENT_VERDICT: Final = Signal(
 EXCESS_PARTITIONS: Final = Signal(
     name="rebalance_monitor_excess_partitions",
     unit="partitions",
-    help="Number of excess partitions of the member with the most partitions. The value is the largest partition count"
-    " of a member in the current assignment, minus the largest partition count of a member in the fairest valid"
-    " assignment.",
+    help="Number of excess partitions of the member with the most partitions. For example, the value is 2 if this"
+    " member has 6 partitions, but no member has more than 4 partitions in the fairest valid assignment.",
     unknown=f"{_MEMBERS_UNKNOWN} {_NOT_COMPARABLE} {_TOO_MANY_SUBSCRIPTIONS}",
     example="topk(10, rebalance_monitor_excess_partitions > 0)",
 )
@@ -97,10 +96,10 @@ TOPIC_SKEW: Final = Signal(
     name="rebalance_monitor_topic_skew",
     unit="partitions",
     labels=(*OF_A_GROUP, "remedy"),
-    help="Number of surplus partitions because of topic skew. Topic skew means that the same members have an extra"
-    " partition in several topics. In the fairest valid assignment, other members own the surplus partitions. The"
-    " range strategy can cause topic skew. The label `remedy` names a strategy that removes the topic skew. If no known"
-    " strategy removes the topic skew, the label `remedy` is empty.",
+    help="Number of partitions that members have too many because of topic skew. Topic skew means that the same members"
+    " have an extra partition in several topics. In the fairest valid assignment, other members own the surplus"
+    " partitions. The range strategy can cause topic skew. The label `remedy` names a strategy that removes the topic"
+    " skew. If no known strategy removes the topic skew, the label `remedy` is empty.",
     unknown="The assignment has no topic skew, or the topic skew is unknown.",
     example='rebalance_monitor_topic_skew{remedy!=""} > 0',
 )
@@ -167,7 +166,7 @@ UNOWNED_PARTITIONS: Final = Signal(
     unknown="Every partition has an owner, or the value is unknown. The value is unknown if a subscribed topic was not"
     " sampled yet, or if the assignment of a member is unknown. The value is also unknown if the group is rebalancing,"
     " has no members, or does not assign topic partitions. The value is also unknown if an open transaction blocks the"
-    " group's records.",
+    " group's partition of `__consumer_offsets`.",
     example="rebalance_monitor_unowned_partitions > 0",
 )
 UNOWNED_RECORDS: Final = Signal(

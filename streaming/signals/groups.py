@@ -31,13 +31,13 @@ GROUP_INFO: Final = Signal(
     ),
     help="Type, strategy, state, coordinator and settings of the group, as labels. The value is always 1. The labels"
     " `group_type`, `protocol_type`, `protocol` and `state` use Kafka's names. The label `state` is Unknown if records"
-    " of the group are missing, or if an open transaction blocks the group's records. The states PreparingRebalance and"
-    " CompletingRebalance, and the states of streams groups, come from the last ListGroups response. The label"
-    " `protocol` is the name of the strategy. The label `protocol_source` is `records` if a record contains the name of"
-    " the strategy. The label `protocol_source` is `broker` if only the group coordinator reported the name of the"
-    " strategy. If the strategy is unknown, `protocol` and `protocol_source` are empty. The label `coordinator` is the"
-    " id of the broker that coordinates the group. The labels `team`, `max_severity` and `ignore_alerts` come from the"
-    " entries `[[groups]]` in the settings.",
+    " of the group are missing, or if an open transaction blocks the group's partition of `__consumer_offsets`. The"
+    " states PreparingRebalance and CompletingRebalance, and the states of streams groups, come from the last"
+    " ListGroups response. The label `protocol` is the name of the strategy. The label `protocol_source` is `records`"
+    " if a record contains the name of the strategy. The label `protocol_source` is `broker` if only the group"
+    " coordinator reported the name of the strategy. If the strategy is unknown, `protocol` and `protocol_source` are"
+    " empty. The label `coordinator` is the id of the broker that coordinates the group. The labels `team`,"
+    " `max_severity` and `ignore_alerts` come from the entries `[[groups]]` in the settings.",
     unknown="The group does not exist. Each existing group has exactly one series.",
     example='count by (cluster, state) (rebalance_monitor_group_info{group_type="classic"})',
 )
@@ -60,7 +60,7 @@ GROUP_MEMBERS: Final = Signal(
     unit="members",
     help="Number of members in the group's last known generation.",
     unknown="In `__consumer_offsets`, records of some members are missing, or an open transaction blocks"
-    " the last record of the group.",
+    " the group's partition.",
     example="rebalance_monitor_group_members == 0 and rebalance_monitor_group_lag > 0",
 )
 GROUP_GENERATION: Final = Signal(

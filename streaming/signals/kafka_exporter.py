@@ -23,8 +23,8 @@ CONSUMERGROUP_CURRENT_OFFSET: Final = Signal(
     granularity=PARTITION,
     family_set=KAFKA_EXPORTER,
     help="Offset that the group committed for the partition.",
-    unknown="The group never committed an offset in the partition, or an open transaction blocks the group's last"
-    " commit.",
+    unknown="The group never committed an offset in the partition, or an open transaction blocks the group's partition"
+    " of `__consumer_offsets`.",
     example="sum by (consumergroup, topic) (rate(kafka_consumergroup_current_offset[5m]))",
 )
 CONSUMERGROUP_CURRENT_OFFSET_SUM: Final = Signal(
@@ -35,7 +35,8 @@ CONSUMERGROUP_CURRENT_OFFSET_SUM: Final = Signal(
     family_set=KAFKA_EXPORTER,
     help="Sum of the offsets that the group committed for the partitions of the topic. The value ignores partitions"
     " without a committed offset.",
-    unknown="The group never committed an offset in the topic, or an open transaction blocks the group's last commit.",
+    unknown="The group never committed an offset in the topic, or an open transaction blocks the group's partition of"
+    " `__consumer_offsets`.",
     example="sum by (consumergroup) (rate(kafka_consumergroup_current_offset_sum[5m]))",
 )
 CONSUMERGROUP_LAG: Final = Signal(
@@ -67,7 +68,7 @@ CONSUMERGROUP_MEMBERS: Final = Signal(
     family_set=KAFKA_EXPORTER,
     help="Number of members of the group.",
     unknown="In `__consumer_offsets`, records of some members are missing, or an open transaction blocks"
-    " the last record of the group.",
+    " the group's partition.",
     example="kafka_consumergroup_members == 0",
 )
 TOPIC_PARTITIONS: Final = Signal(

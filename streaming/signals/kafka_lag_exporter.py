@@ -26,8 +26,8 @@ GROUP_OFFSET: Final = Signal(
     granularity=PARTITION,
     family_set=KAFKA_LAG_EXPORTER,
     help="Offset that the group committed for the partition.",
-    unknown="The group never committed an offset in the partition, or an open transaction blocks the group's last"
-    " commit.",
+    unknown="The group never committed an offset in the partition, or an open transaction blocks the group's partition"
+    " of `__consumer_offsets`.",
     example="sum by (cluster_name, group) (rate(kafka_consumergroup_group_offset[5m]))",
 )
 GROUP_LAG: Final = Signal(

@@ -61,8 +61,8 @@ GROUP_BLOCKED_PARTITIONS: Final = Signal(
     help="Number of partitions in which an open transaction blocks the group. The group has reached the first record of"
     " the transaction. A consumer with read_committed cannot read this record or later records until the transaction"
     " ends.",
-    unknown="No partition is blocked. The series is also absent if an open transaction in __consumer_offsets blocks"
-    " the group's last commits.",
+    unknown="No partition is blocked. The series is also absent if an open transaction blocks the group's partition of"
+    " `__consumer_offsets`.",
     example="rebalance_monitor_group_blocked_partitions > 0",
 )
 GROUP_STATUS: Final = Signal(
@@ -81,7 +81,8 @@ GROUP_STATUS_COMPLETENESS: Final = Signal(
     granularity=PARTITION,
     help="Share of the group's partitions that have a status based on ten commits. The value is from 0 to 1. A status"
     " that is based on fewer than ten commits is less reliable.",
-    unknown="The group never committed an offset, or an open transaction blocks the group's last commits.",
+    unknown="The group never committed an offset, or an open transaction blocks the group's partition of"
+    " `__consumer_offsets`.",
     example="avg by (cluster) (rebalance_monitor_group_status_completeness)",
 )
 GROUP_RECORDS_LOST: Final = Signal(
@@ -109,7 +110,8 @@ GROUP_LAST_COMMIT_TIMESTAMP_SECONDS: Final = Signal(
     name="rebalance_monitor_group_last_commit_timestamp_seconds",
     unit="seconds",
     help="Time of the group's latest commit, in seconds since 1970.",
-    unknown="The group never committed an offset, or an open transaction blocks the group's last commits.",
+    unknown="The group never committed an offset, or an open transaction blocks the group's partition of"
+    " `__consumer_offsets`.",
     example="time() - rebalance_monitor_group_last_commit_timestamp_seconds > 600 and rebalance_monitor_group_lag > 0",
 )
 GROUP_CONSUMED_RECORDS_PER_SECOND: Final = Signal(
@@ -176,7 +178,7 @@ GROUP_LAG_CAUSE_INFO: Final = Signal(
     unknown="No partition of the group is late. A partition is late if two conditions are true for one minute: its"
     " lag is 30 seconds or more, and its lag at the last commit was also 30 seconds or more. A partition with the"
     " status STOP is late as soon as its lag is 30 seconds or more. The series is also absent if an open transaction"
-    " blocks the group's last commits.",
+    " blocks the group's partition of `__consumer_offsets`.",
     example='rebalance_monitor_group_lag_cause_info{cause="hot_partition"}',
 )
 GROUP_WORST_PARTITION_INFO: Final = Signal(

@@ -47,7 +47,7 @@ OWN: Final = "own"
 KAFKA_EXPORTER: Final = "kafka_exporter"
 KAFKA_LAG_EXPORTER: Final = "kafka_lag_exporter"
 FAMILY_SETS: Final[tuple[FamilySet, ...]] = (OWN, KAFKA_EXPORTER, KAFKA_LAG_EXPORTER)
-"""The projects that defined the metric names: this project, and two exporters that dashboards of other projects use."""
+"""The projects that defined the metric names: this project, and two exporters with existing dashboards."""
 
 OF_A_CLUSTER: Final = ("cluster",)
 OF_A_GROUP: Final = ("cluster", "group")

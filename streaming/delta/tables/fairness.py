@@ -76,8 +76,8 @@ ASSIGNMENT_IMBALANCE = Table(
             column(
                 "busiest",
                 pa.string(),
-                "member or host with the most work. If the work of several members or hosts is equal to `largest`, the"
-                " column contains the first of their names in alphabetical order. Null if there is no work",
+                "member or host with the most work. If several members or hosts have equally much work, the first of"
+                " their names in alphabetical order. Null if there is no work",
             ),
             column(
                 "idle",
@@ -121,7 +121,7 @@ ASSIGNMENT_IMBALANCE = Table(
                 pa.string(),
                 "reason why the score is null: `metadata_missing`, `metadata_changed`, `law_broken`,"
                 " `partitions_shared`, `partitions_unassigned`, `subscriptions_too_many`, `member_subscription`,"
-                " `resolved_regex`, `topic_names`, `kafka_streams`. Empty if the score is known",
+                " `resolved_regex`, `topic_names`, `kafka_streams`. Empty if the score is not null",
             ),
             column(
                 "excess",

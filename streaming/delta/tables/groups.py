@@ -147,7 +147,7 @@ REBALANCES = Table(
                 pa.string(),
                 "type of the change. `static_rejoin` means that a static member rejoined with a new member id, without"
                 " a rebalance. `became_empty` means that the last member left. `first_seen` means that the monitor has"
-                " no earlier data about the group. `created` means that a new group has the id of an earlier group."
+                " no earlier data about the group. `created` means that a group was created again after its deletion."
                 " `upgraded` means that the group changed to KIP-848. `downgraded` means that the group changed back to"
                 " the classic protocol. `deleted` means that the record is the group's tombstone. The coordinator also"
                 " writes a tombstone when it upgrades or downgrades a group. In this case, the next row of the group"

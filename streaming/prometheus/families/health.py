@@ -40,10 +40,10 @@ def is_ready(view: MonitorView, *, is_fresh: bool) -> bool:
 def health_families(
     view: MonitorView, links: LinkSettings, memory_bytes: int, *, is_fresh: bool
 ) -> Iterator[FamilySamples]:
-    """Yield the metrics of the monitor itself, which `/metrics` contains even while the cluster is not ready.
+    """Yield the metrics of the monitor itself. `/metrics` contains these metrics even if the cluster is not ready.
 
-    If the last sample is not fresh, its metrics are missing. `memory_bytes` is the memory of the monitor for all
-    clusters together.
+    If the last sample is not fresh, the metrics of this sample are missing. `memory_bytes` is the memory of the monitor
+    for all clusters together.
     """
     health = view.health
     yield monitor.READY, [Sample((), is_ready(view, is_fresh=is_fresh))]
@@ -73,7 +73,7 @@ def health_families(
 def cluster_families(view: MonitorView) -> Iterator[FamilySamples]:
     """Yield the number of brokers.
 
-    Also yield the time of the last list of groups, and the number of brokers whose groups are missing in the list.
+    Also yield the time of the newest list of groups, and the number of brokers whose groups this list does not contain.
     """
     if view.sample is not None and view.sample.brokers is not None:
         yield kafka_exporter.BROKERS, [Sample((), view.sample.brokers)]

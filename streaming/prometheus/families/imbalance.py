@@ -1,9 +1,9 @@
 """Creates the metrics of fairness: drift, verdict, imbalance, topic skew and what-if.
 
-Numbers of partitions come from the records of the group. Lag and throughput come from the last measurement. An unknown
-value has no series. If a group has drift from its own strategy, it has a series with this drift. Series with drift from
-other strategies, and series with a drift of 0, exist only for groups in full detail. If the fairness score of a group
-is 100, no strategy can improve the assignment. So a group with the score 100 has no what-if metrics.
+Partition counts come from the stored state of the group. Shares of lag and throughput come from the last measurement.
+An unknown value has no series. Each group with drift from its own strategy has a series for this drift. Series for
+other strategies, and series with the value 0, exist only for groups in full detail. If the fairness score of a group is
+100, no strategy can improve the assignment. So a group with the score 100 has no what-if metrics.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _own_drift(report: GroupReport) -> Iterator[Sample]:
 
 
 def _further_drifts(report: GroupReport) -> Iterator[Sample]:
-    """Yield the drift from all other strategies.
+    """Yield the drift from each other strategy.
 
     Also yield the drift from the group's own strategy if this drift is 0.
     """

@@ -110,7 +110,7 @@ class ColumnTexts:
     def lines(
         self, lag: LagEvaluation | None, sample: ClusterSample | None, only: AbstractSet[str] | None = None
     ) -> ColumnLines:
-        """Return all lines of a sample. If `only` is set, return only the lines of these groups."""
+        """Return the lines of all metrics for one sample. If `only` is set, return only the lines of these groups."""
         inputs, cached = _SampleInputs(lag, sample, only), self._cache
         if cached is None or not inputs.is_same(cached[0]):
             cached = self._cache = (inputs, self._make_lines(inputs))
@@ -131,12 +131,12 @@ class _SampleInputs(NamedTuple):
     only: AbstractSet[str] | None
 
     def is_same(self, other: _SampleInputs) -> bool:
-        """Return True if the lag, the sample and the selected groups are the same as in `other`."""
+        """Return True if `other` has the same lag, the same sample and the same selected groups."""
         return self.lag is other.lag and self.sample is other.sample and self.only == other.only
 
 
 class ColumnLines:
-    """The lines of one sample. Caches the text until the limit changes."""
+    """The lines of all metrics for one sample. Caches the text until the limit changes."""
 
     def __init__(self, writers: Sequence[FamilyWriter], tables: Mapping[str, pa.Table]) -> None:
         self._tables = tables

@@ -1,6 +1,6 @@
 """Creates the metrics of members: the actual and expected number of partitions per topic, and the lag.
 
-The numbers of partitions come from the records of the group. The lag comes from the last sample.
+Partition counts come from the stored state of the group. The lag comes from the last sample.
 """
 
 from __future__ import annotations

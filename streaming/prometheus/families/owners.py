@@ -5,14 +5,13 @@ show the cause of lag and the worst partition. A healthy group has no series of 
 
 1. The busiest member has a series only if its group has excess partitions. The labels are client id, host and instance
    id. The member id is not a label, because each restart of a member would create a new series.
-2. A group has at most one series of the busiest member. If several members are the busiest, the series shows the member
-   with the alphabetically first member id.
-3. If no record describes the busiest member, the series is missing.
+2. A group has at most one series of the busiest member. If several members have the most partitions, the series shows
+   the member with the alphabetically first member id.
+3. If the client of the busiest member is unknown, the series is missing.
 4. A group with a cause of lag has one series with this cause. If the cause has a topic that the settings do not select,
    the series is missing.
-5. The worst partition has the largest lag in seconds. The worst partition has a series only if the lag of its group is
-   above the limit. The settings must also select the topic of the worst partition. If the owner is unknown, the labels
-   of the owner are empty.
+5. The worst partition has the largest lag in seconds. The worst partition has a series only if the settings select its
+   topic and the lag of its group is above the limit. If the owner is unknown, the labels of the owner are empty.
 6. The time of the assignment has a series only if the group has drift or excess partitions.
 """
 

@@ -76,7 +76,7 @@ class InitialState(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
-    """A summary of the tables: for each table, the sorted positions of its records; and the initial states."""
+    """A summary of the tables. `positions` maps each table name to the sorted positions of the records in the table."""
 
     positions: Mapping[str, Int64Array] = field(default_factory=dict)
     initial_state: InitialState = field(default_factory=InitialState)
@@ -284,5 +284,5 @@ def _read_bootstrap(files: Files, checksums: Mapping[str, int]) -> Bootstrap:
         initial = msgspec.msgpack.decode(stored_states, type=InitialState) if stored_states else InitialState()
     except (ValueError, msgspec.DecodeError) as damaged:
         raise CheckpointDamagedError(files.uri(""), f"origin: {damaged}") from None
-    GROUP_CODEC.check(initial.version)  # if a Spark worker fails to decode these states, the run does not end
+    GROUP_CODEC.check(initial.version)  # without this check, an error of a Spark worker would not end the run
     return Bootstrap(positions, initial)

@@ -216,7 +216,7 @@ class LagWatch:
     def _count_from_next_offsets(
         self, view: CommittedOffsetsView, report: LagReport, end_offsets: Mapping[TopicPartition, int]
     ) -> LagReport:
-        """If a fetch has shown a group's next record in a partition, count the lag of the partition from it."""
+        """If a fetch has shown the next record of a group, count the lag of the partition from this record."""
         if self._unmoved[0] != view.numbering:
             self._unmoved, self._suspects = (view.numbering, UnmovedCommits()), np.empty(0, dtype=np.int64)
         committed, now_ms = report.partitions["committed_offset"].to_numpy(), report.sampled_at_ms
