@@ -84,7 +84,7 @@ class _Ranges:
 def _co_partitioned(
     group: GroupSpec, members: Sequence[MemberSubscription]
 ) -> dict[tuple[tuple[int, ...], int], list[str]]:
-    """Group the topics by their subscribers (as positions) and their partition count."""
+    """Group the topics by the positions of their subscribers and by the partition count of the topic."""
     topics: dict[tuple[tuple[int, ...], int], list[str]] = {}
     for topic, subscribers in subscribers_by_topic(group, members).items():
         topics.setdefault((tuple(subscribers), group.partition_count(topic)), []).append(topic)

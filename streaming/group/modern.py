@@ -184,8 +184,8 @@ class ModernGroup(msgspec.Struct, frozen=True):
     def regexes_are_unresolved_yet(self) -> bool:
         """Return True if no record of a resolved regular expression is missing (`_is_unresolved`).
 
-        Then the coordinator has not resolved the expressions without a record yet, and the members with these
-        expressions have no targets.
+        In this case, an expression that has no record was not resolved yet by the coordinator. The members with such
+        an expression have no targets.
         """
         return not self._unresolved_members()
 

@@ -182,10 +182,10 @@ UNEVEN_WORK_RECORDS_PER_SECOND: Final = Signal(
     name="rebalance_monitor_uneven_work_records_per_second",
     unit="records per second",
     help="Excess work of the busiest member, in records per second. The work of a member is the produce rate of its"
-    " partitions. The busiest member is the member with the most work. The value is the largest work of a member in the"
-    " current assignment, minus the largest work of a member in the fairest assignment. The series exists only if the"
-    " value is at least 10 records per second. The value must also be at least half of the largest work of a member in"
-    " the fairest assignment.",
+    " partitions. The busiest member is the member with the most work. For example, the value is 30 if this"
+    " member has 50 records per second, but no member has more than 20 records per second in the fairest assignment."
+    " The series exists only if the value is at least 10 records per second, and at least half of the largest work of a"
+    " member in the fairest assignment.",
     unknown="The members share the work evenly, or a hot partition prevents a fairer assignment. The series is also"
     " absent if the produce rate of a partition is unknown.",
     example="topk(10, rebalance_monitor_uneven_work_records_per_second)",

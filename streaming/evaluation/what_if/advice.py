@@ -266,7 +266,7 @@ def _useful_members(late: LateGroupInputs, strategy: PartitionAssignor) -> int:
 def _best_sufficient(
     late: LateGroupInputs, strategies: tuple[PartitionAssignor, ...], new_members: int
 ) -> tuple[float, Outcome] | None:
-    """Return the produce rate of the busiest member, and the best sufficient assignment (rules 3 and 6)."""
+    """Return the largest produce rate of one member's partitions, and the best sufficient assignment (rules 3, 6)."""
     outcomes = _outcomes(late, strategies, new_members)
     rates = ((one.busiest_records_per_second, one) for one in outcomes)
     sufficient = [(rate, one) for rate, one in rates if rate is not None and rate <= late.target_records_per_second]

@@ -329,7 +329,7 @@ class CommitWindows:
         return shares
 
     def _make_room(self, rows: Int64Array, removed: Int64Array, place: Int64Array) -> None:
-        """Move the entries from `removed` + 1 to `place` one column to the left. Remove the lag at `place`."""
+        """Move the entries of columns `removed` + 1 to `place` one column to the left. Remove the lag at `place`."""
         columns = np.arange(self.length)
         is_moved = (columns >= removed[:, np.newaxis]) & (columns < place[:, np.newaxis])
         source = np.minimum(columns + is_moved, self.length - 1)
