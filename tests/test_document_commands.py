@@ -138,7 +138,7 @@ RUN: Mapping[str, Mapping[str, str]] = {
         "rebalance-monitor doctor": "tests/end_to_end/test_security.py"
         "::test_doctor_prints_commands_that_grant_exactly_what_is_missing",
         "rebalance-monitor run": "tests/end_to_end/test_security.py"
-        "::test_the_minimal_rights_are_enough_and_no_output_has_a_secret",
+        "::test_the_minimal_permissions_are_enough_and_no_output_has_a_secret",
     },
     "docs/TABLES.md": {
         "python -m tests.table_reference": "tests/test_readme.py::test_the_table_reference_agrees_with_the_schemas",

@@ -55,7 +55,8 @@ def run(file: Path | None, log_level: str) -> None:
     setting, run `rebalance-monitor config check`.
 
     After the first sample of a cluster, the log shows the brokers and the groups. The log also shows the missing
-    rights, the unknown values and the next steps. To check everything before the start, run `rebalance-monitor doctor`.
+    permissions, the unknown values and the next steps. To check everything before the start, run
+    `rebalance-monitor doctor`.
 
     Each section [clusters.NAME] of the configuration adds a cluster. If the monitor cannot watch one of several
     clusters, it logs the error and tries again. The monitor continues to watch the other clusters.

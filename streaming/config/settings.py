@@ -141,8 +141,8 @@ class SourceSettings(Section):
         OFFSETS_TOPIC_SOURCE,
         description="Source from which the monitor reads groups and commits. With offsets-topic, the monitor reads the"
         " topic __consumer_offsets. With admin-api, the monitor polls the group coordinators every"
-        " sampling.interval_seconds, and can miss rebalances. Use admin-api only if the monitor has no right to read"
-        " __consumer_offsets. You cannot change the value for an existing checkpoint.",
+        " sampling.interval_seconds, and can miss rebalances. Use admin-api only if the monitor has no permission to"
+        " read __consumer_offsets. You cannot change the value for an existing checkpoint.",
     )
     max_records_per_batch: int = Field(2_000_000, ge=1, description="Maximum number of records in one micro-batch.")
     trigger_seconds: Seconds = Field(

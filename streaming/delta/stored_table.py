@@ -153,6 +153,6 @@ def read_error(path: str, error: Exception) -> TableReadError:
     # A password can contain a line feed, so credentials are hidden first, and then only the first line is shown.
     cause = hide_credentials(str(error).replace(path, shown).replace(rust_uri(path), shown)).partition("\n")[0]
     return TableReadError(
-        f"{shown} cannot be read ({cause}): check that the storage is reachable, and that this process has the right"
-        " to read the table"
+        f"{shown} cannot be read ({cause}): check that the storage is reachable, and that this process has"
+        " permission to read the table"
     )

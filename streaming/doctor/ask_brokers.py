@@ -1,4 +1,4 @@
-"""Check the brokers of one cluster: their advertised addresses, the monitor's rights, and the brokers' clocks."""
+"""Check the brokers of one cluster: their advertised addresses, the monitor's permissions, and the brokers' clocks."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from kafka.protocol.metadata import MetadataRequest
 
 from streaming.config.load import Settings
 from streaming.config.settings import ADMIN_API_SOURCE
-from streaming.doctor.ask_rights import request_rights
+from streaming.doctor.ask_permissions import request_permissions
 from streaming.doctor.brokers import BROKERS, CLOCKS, MeasuredClocks, broker_findings, clock_findings
 from streaming.doctor.finding import Finding, from_error, not_checked, note, ok
-from streaming.doctor.rights import READ_LOG, Rights, right_findings, used_rights
+from streaming.doctor.permissions import READ_LOG, Permissions, permission_findings, used_permissions
 from streaming.errors import RemedyError
 from streaming.evaluation.lag.broker_clocks import BrokerClocks, OffsetsTopicEnds, ReceivedRecords
 from streaming.evaluation.lag.next_offsets import TailFetch
@@ -68,21 +68,23 @@ class ClusterCheck:
             if not answering:
                 yield from self._all_unchecked("no broker answered at its advertised address")
                 return
-            rights = request_rights(connection, self._settings.source.kind, answering[0])
-            yield from right_findings(rights, kafka)
-            yield from self._log(connection, rights, answering, end_ms)
+            permissions = request_permissions(connection, self._settings.source.kind, answering[0])
+            yield from permission_findings(permissions, kafka)
+            yield from self._log(connection, permissions, answering, end_ms)
 
-    def _log(self, connection: Connection, rights: Rights, answering: Sequence[int], end_ms: int) -> Iterator[Finding]:
+    def _log(
+        self, connection: Connection, permissions: Permissions, answering: Sequence[int], end_ms: int
+    ) -> Iterator[Finding]:
         """Check `__consumer_offsets`, and the clocks of the brokers that write its records."""
         if self._settings.source.kind == ADMIN_API_SOURCE:
             yield not_checked(
                 CLOCKS, f'with source.kind = "{ADMIN_API_SOURCE}", the monitor reads no timestamps of records'
             )
             return
-        if isinstance(rights[READ_LOG], Unanswered):
+        if isinstance(permissions[READ_LOG], Unanswered):
             yield not_checked(CLOCKS, f"it is unknown whether the monitor can read {OFFSETS_TOPIC}")
             return
-        if not rights[READ_LOG]:
+        if not permissions[READ_LOG]:
             yield not_checked(CLOCKS, f"the monitor cannot read {OFFSETS_TOPIC}")
             return
         brokers = Brokers(self._settings.kafka.cluster, connection, self._now_ms)
@@ -99,8 +101,8 @@ class ClusterCheck:
             yield from clock_findings(clocks)
 
     def _all_unchecked(self, reason: str) -> Iterator[Finding]:
-        for right in used_rights(self._settings.source.kind):
-            yield not_checked(f"right {right.text}", reason)
+        for permission in used_permissions(self._settings.source.kind):
+            yield not_checked(f"permission {permission.text}", reason)
         yield not_checked(CLOCKS, reason)
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from streaming.doctor.rights import Rights, missing_rights
+from streaming.doctor.permissions import Permissions, missing_permissions
 from streaming.evaluation.phrases import counted
 from streaming.events import SHARE, STREAMS
 from streaming.group.listing import GroupListing, Unanswered
@@ -21,7 +21,7 @@ class FirstSample:
     brokers: int | None
     kafka_version: str
     listing: GroupListing
-    rights: Rights
+    permissions: Permissions
     not_known: Sequence[str]
     page: str
 
@@ -30,7 +30,7 @@ def first_run_lines(first: FirstSample) -> Iterator[str]:
     """Return the lines of the log."""
     brokers = "an unknown number of brokers" if first.brokers is None else counted(first.brokers, "broker")
     yield f"found {brokers} (Kafka {first.kafka_version}) and {_groups(first.listing)}"
-    yield _rights(first.rights)
+    yield _permissions(first.permissions)
     if unknown := list(_unknown(first)):
         yield f"unknown: {'; '.join(unknown)}"
     yield (
@@ -47,16 +47,19 @@ def _groups(listing: GroupListing) -> str:
     return f"{total}{f' ({counts})' if counts else ''}{incomplete}"
 
 
-def _rights(rights: Rights) -> str:
-    missing = [f"{right.text}{' (optional)' if right.is_optional else ''}" for right in missing_rights(rights)]
-    unknown = [right.text for right, answer in rights.items() if isinstance(answer, Unanswered)]
-    parts = [f"missing rights: {', '.join(missing)}"] if missing else []
-    parts += [f"rights that could not be checked: {', '.join(unknown)}"] if unknown else []
-    return "; ".join(parts) or "no right is missing"
+def _permissions(permissions: Permissions) -> str:
+    missing = [
+        f"{permission.text}{' (optional)' if permission.is_optional else ''}"
+        for permission in missing_permissions(permissions)
+    ]
+    unknown = [permission.text for permission, answer in permissions.items() if isinstance(answer, Unanswered)]
+    parts = [f"missing permissions: {', '.join(missing)}"] if missing else []
+    parts += [f"permissions that could not be checked: {', '.join(unknown)}"] if unknown else []
+    return "; ".join(parts) or "no permission is missing"
 
 
 def _unknown(first: FirstSample) -> Iterator[str]:
-    yield from (right.unknown for right in missing_rights(first.rights))
+    yield from (permission.unknown for permission in missing_permissions(first.permissions))
     if first.not_known:
         yield (
             "information that the brokers do not return:"

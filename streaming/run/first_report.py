@@ -2,7 +2,7 @@
 
 1. The report is logged once for each cluster, even if the watch of the cluster is started again.
 2. The report uses the first sample of the current watch, not a sample of an earlier watch.
-3. A separate thread requests the monitor's rights, so the requests do not delay the samples.
+3. A separate thread requests the monitor's permissions, so the requests do not delay the samples.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import threading
 from kafka.errors import KafkaError
 
 from streaming.config.settings import ADMIN_API_SOURCE
-from streaming.doctor.ask_rights import request_rights
+from streaming.doctor.ask_permissions import request_permissions
 from streaming.doctor.first_run import FirstSample, first_run_lines
-from streaming.doctor.rights import Rights, used_rights
+from streaming.doctor.permissions import Permissions, used_permissions
 from streaming.group.listing import Unanswered
 from streaming.group.not_known import POLLED
 from streaming.sampling.connection import Connection
@@ -46,7 +46,7 @@ class FirstReport:
                     brokers=view.sample.brokers,
                     kafka_version=connection.kafka_version,
                     listing=view.listing,
-                    rights=_request_rights(connection, source),
+                    permissions=_request_permissions(connection, source),
                     not_known=POLLED if source == ADMIN_API_SOURCE else (),
                     page=page,
                 )
@@ -55,8 +55,8 @@ class FirstReport:
                 self._is_logged = True
 
 
-def _request_rights(connection: Connection, source: str) -> Rights:
+def _request_permissions(connection: Connection, source: str) -> Permissions:
     try:
-        return request_rights(connection, source)
+        return request_permissions(connection, source)
     except KafkaError as error:
-        return dict.fromkeys(used_rights(source), Unanswered(error_name(error)))
+        return dict.fromkeys(used_permissions(source), Unanswered(error_name(error)))

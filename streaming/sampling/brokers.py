@@ -32,11 +32,11 @@ Offsets = Mapping[tuple[str, int], int]
 
 
 class OffsetsTopicMissingError(RemedyError):
-    """Error: `__consumer_offsets` does not exist, or the monitor has no right to see this topic."""
+    """Error: `__consumer_offsets` does not exist, or the monitor has no permission to see this topic."""
 
 
 class OffsetsTopicUnreadableError(RemedyError):
-    """Error: the monitor has no right to read `__consumer_offsets`."""
+    """Error: the monitor has no permission to read `__consumer_offsets`."""
 
 
 class Brokers:
@@ -48,7 +48,7 @@ class Brokers:
     def __init__(
         self, cluster: str, connection: Connection, now_ms: Callable[[], int], *, samples_offsets_topic: bool = True
     ) -> None:
-        """Without `samples_offsets_topic`, samples omit `__consumer_offsets` and need no right on this topic."""
+        """Without `samples_offsets_topic`, samples omit `__consumer_offsets` and need no permission on this topic."""
         self._cluster = cluster
         self._admin = connection.admin
         self._now_ms = now_ms
@@ -63,12 +63,12 @@ class Brokers:
         """Return the partition numbers of `__consumer_offsets`.
 
         Raises OffsetsTopicMissingError if the topic does not exist yet. Raises OffsetsTopicUnreadableError if the
-        monitor has no right to read the topic.
+        monitor has no permission to read the topic.
         """
         [topic] = self._admin.describe_topics([OFFSETS_TOPIC])
         if not _is_readable(topic):
             raise OffsetsTopicUnreadableError(
-                f"the monitor has no right to read {OFFSETS_TOPIC}: grant READ and DESCRIBE on it, or set"
+                f"the monitor has no permission to read {OFFSETS_TOPIC}: grant READ and DESCRIBE on it, or set"
                 f' source.kind = "{ADMIN_API_SOURCE}" to poll the brokers instead, which shows less'
             )
         if topic["error_code"] != NoError.errno or not topic["partitions"]:
@@ -209,9 +209,9 @@ class Brokers:
 
 
 def _is_readable(topic: Mapping[str, Any]) -> bool:
-    """Return True if the monitor has the right to read the topic.
+    """Return True if the monitor has the permission to read the topic.
 
-    The result is also True for brokers before Kafka 2.3, which do not report rights.
+    The result is also True for brokers before Kafka 2.3, which do not report permissions.
     """
     if topic["error_code"] == TopicAuthorizationFailedError.errno:
         return False
@@ -225,8 +225,8 @@ def _is_missing(topic: Mapping[str, Any]) -> bool:
     If the monitor does not have DESCRIBE on a topic, some brokers return the error "unknown topic", even if the topic
     exists. So the error is proof only if the response also shows that the monitor has DESCRIBE.
     """
-    rights = topic.get("authorized_operations") or ()
-    return topic["error_code"] == UnknownTopicOrPartitionError.errno and ACLOperation.DESCRIBE.name in rights
+    permissions = topic.get("authorized_operations") or ()
+    return topic["error_code"] == UnknownTopicOrPartitionError.errno and ACLOperation.DESCRIBE.name in permissions
 
 
 def _partition_count(topics: Mapping[str, TopicMetadata], topic: str) -> int:

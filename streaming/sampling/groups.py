@@ -1,6 +1,6 @@
 """Request groups from the brokers: the list of groups, their members, and their committed offsets.
 
-Required rights:
+Required permissions:
 
 - DESCRIBE on the cluster. Without DESCRIBE on the cluster, brokers list only the groups on which the monitor has
   DESCRIBE.
@@ -63,10 +63,10 @@ class Groups:
         sampled_at_ms = self._now_ms()
         broker_ids = self._connection.broker_ids()
         requests: list[BrokerRequest] = [(broker_id, ListGroupsRequest(min_version=0)) for broker_id in broker_ids]
-        rights = DescribeClusterRequest(include_cluster_authorized_operations=True)
-        *answers, described_rights = self._connection.ask_each([*requests, (None, rights)])
+        permissions = DescribeClusterRequest(include_cluster_authorized_operations=True)
+        *answers, described_permissions = self._connection.ask_each([*requests, (None, permissions)])
         groups: dict[str, ListedGroup] = {}
-        gaps = [ListingGap(None, CLUSTER_NOT_DESCRIBABLE)] if _may_not_describe_cluster(described_rights) else []
+        gaps = [ListingGap(None, CLUSTER_NOT_DESCRIBABLE)] if _may_not_describe_cluster(described_permissions) else []
         for broker_id, answer in zip(broker_ids, answers, strict=True):
             refused = (
                 Unanswered(error_name(answer)) if isinstance(answer, KafkaError) else read_error_code(answer.error_code)
@@ -121,7 +121,8 @@ class Groups:
 def _may_not_describe_cluster(answer: Message) -> bool:
     """Return True if the monitor does not have DESCRIBE on the cluster.
 
-    Return False if the broker does not report the rights. Brokers before Kafka 2.8 do not report rights on the cluster.
+    Return False if the broker does not report the permissions. Brokers before Kafka 2.8 do not report permissions on
+    the cluster.
     """
     if isinstance(answer, KafkaError) or answer.authorized_operations is None:
         return False

@@ -57,8 +57,8 @@ SOURCE_LIMITATION: Final = Signal(
     ),
     granularity=CLUSTER,
     help="The value is 1 for each type of information that the monitor cannot get. The label `capability` names the"
-    " type. For `offsets_retention` and `topic_retention`, the monitor needs the optional right DESCRIBE_CONFIGS. All"
-    " other types have series only if `source.kind` is `admin-api`.",
+    " type. For `offsets_retention` and `topic_retention`, the monitor needs the optional permission DESCRIBE_CONFIGS."
+    " All other types have series only if `source.kind` is `admin-api`.",
     unknown="The monitor can get the information.",
     example='rebalance_monitor_source_limitation_info{capability="hidden_groups"}',
 )

@@ -435,7 +435,7 @@ OTHERS = (
     ),
     AlertCase(
         "RebalanceMonitorIncomplete",
-        "all brokers answer, but a right is missing",
+        "all brokers answer, but a permission is missing",
         "20m",
         (WARNING,),
         of_cluster("group_listing_gaps", "1x300", reason="cluster_describe_not_authorized"),

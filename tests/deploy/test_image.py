@@ -98,7 +98,7 @@ def test_files_that_the_build_scripts_read_are_copied_before_they_run():
         assert any(name == source or name.startswith(f"{source}/") for source in copied), name
 
 
-def test_every_image_ends_as_a_user_without_rights_and_names_the_signal_that_stops_it():
+def test_every_image_ends_as_a_user_without_permissions_and_names_the_signal_that_stops_it():
     """User 10001 has no name on the host. All three images derive from the stage that sets it."""
     assert arguments_of("USER") == ["10001:10001"]
     assert arguments_of("STOPSIGNAL") == ["SIGTERM"]

@@ -1,4 +1,4 @@
-"""Test that the systemd unit fits the program: exit codes, rights, and the time to stop."""
+"""Test that the systemd unit fits the program: exit codes, permissions, and the time to stop."""
 
 from __future__ import annotations
 

@@ -43,17 +43,17 @@ CLIENT_SECRET = "green=river"  # noqa: S105 - for the token endpoint of this tes
 _SECURITY = "org.apache.kafka.common.security"
 _AUDIENCE = "kafka"
 
-Right = tuple[ResourceType, str, ACLOperation]
+Permission = tuple[ResourceType, str, ACLOperation]
 
-LEAST_RIGHTS: Sequence[Right] = (
+LEAST_PERMISSIONS: Sequence[Permission] = (
     (ResourceType.TOPIC, "__consumer_offsets", ACLOperation.READ),
     (ResourceType.TOPIC, "*", ACLOperation.DESCRIBE),
     (ResourceType.GROUP, "*", ACLOperation.DESCRIBE),
     (ResourceType.CLUSTER, "kafka-cluster", ACLOperation.DESCRIBE),
 )
-"""Rights that the monitor needs, as in the README."""
-ADMIN_API_RIGHTS = LEAST_RIGHTS[1:]
-"""Rights that the monitor needs with `source.kind = "admin-api"`."""
+"""Permissions that the monitor needs, as in the README."""
+ADMIN_API_PERMISSIONS = LEAST_PERMISSIONS[1:]
+"""Permissions that the monitor needs with `source.kind = "admin-api"`."""
 
 
 @dataclass
@@ -64,15 +64,15 @@ class SecureBroker:
     folder: Path
     token_endpoint: str
 
-    def grant(self, rights: Sequence[Right], user: str = USER) -> None:
-        """Allow a user these rights."""
+    def grant(self, permissions: Sequence[Permission], user: str = USER) -> None:
+        """Allow a user these permissions."""
         with self.admin() as admin:
-            admin.create_acls([_acl(user, right) for right in rights])
+            admin.create_acls([_acl(user, permission) for permission in permissions])
 
-    def deny(self, right: Right, user: str) -> None:
-        """Deny a user a right that a wider rule grants."""
+    def deny(self, permission: Permission, user: str) -> None:
+        """Deny a user a permission that a wider rule grants."""
         with self.admin() as admin:
-            admin.create_acls([_acl(user, right, ACLPermissionType.DENY)])
+            admin.create_acls([_acl(user, permission, ACLPermissionType.DENY)])
 
     @contextmanager
     def admin(self) -> Iterator[KafkaAdminClient]:
@@ -88,15 +88,15 @@ class SecureBroker:
                 assert admin.alter_user_scram_credentials([credential]) == {user: None}
 
 
-def _acl(user: str, right: Right, permission: ACLPermissionType = ACLPermissionType.ALLOW) -> ACL:
-    resource_type, name, operation = right
+def _acl(user: str, permission: Permission, kind: ACLPermissionType = ACLPermissionType.ALLOW) -> ACL:
+    resource_type, name, operation = permission
     pattern = ResourcePattern(resource_type, name, ACLResourcePatternType.LITERAL)
-    return ACL(f"User:{user}", "*", operation, permission, pattern)
+    return ACL(f"User:{user}", "*", operation, kind, pattern)
 
 
 @contextmanager
 def secure_broker(folder: Path) -> Iterator[SecureBroker]:
-    """Run the broker with one user that has no right yet."""
+    """Run the broker with one user that has no permission yet."""
     folder.mkdir()
     authority = trustme.CA()
     write_pem_files(folder, authority)

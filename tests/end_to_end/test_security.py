@@ -1,6 +1,6 @@
 """Test TLS, SASL and ACLs on a real broker, with both Kafka clients of the monitor.
 
-1. The minimal rights are enough.
+1. The minimal permissions are enough.
 2. A refused connection is one line that names the setting to check.
 3. No secret appears in any output.
 """
@@ -51,9 +51,9 @@ from tests.end_to_end.members import Joining, Member, librdkafka
 from tests.end_to_end.monitor_process import MonitorProcess, until
 from tests.end_to_end.relay import last_answer_with_close
 from tests.end_to_end.secure_broker import (
-    ADMIN_API_RIGHTS,
+    ADMIN_API_PERMISSIONS,
     CLIENT_SECRET,
-    LEAST_RIGHTS,
+    LEAST_PERMISSIONS,
     PASSWORD,
     SecureBroker,
     secure_broker,
@@ -76,9 +76,9 @@ MUTUAL = {"protocol": "SSL", "ca_file": "ca.pem", "certificate_file": "client.pe
 
 @pytest.fixture(scope="module")
 def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBroker]:
-    """Run the broker. Its user has the minimal rights, and one group has committed."""
+    """Run the broker. Its user has the minimal permissions, and one group has committed."""
     with secure_broker(tmp_path_factory.mktemp("secure") / "files") as running:
-        running.grant(LEAST_RIGHTS)
+        running.grant(LEAST_PERMISSIONS)
         running.add_user("stranger", PASSWORD)
         create_topics(running.broker, {"orders": 3})
         group = Group(running.broker.bootstrap_servers, "shipping")
@@ -104,7 +104,7 @@ def monitor(secure: SecureBroker, folder: Path, given: Mapping[str, str], **more
     return MonitorProcess(secure.broker.address("SECURE"), folder, environment={**environment, **timeout, **more})
 
 
-def test_the_minimal_rights_are_enough_and_no_output_has_a_secret(secure: SecureBroker, tmp_path: Path) -> None:
+def test_the_minimal_permissions_are_enough_and_no_output_has_a_secret(secure: SecureBroker, tmp_path: Path) -> None:
     """Search the password in processes, log, Spark's pages, metrics, tables and checkpoint.
 
     The log has level DEBUG with the settings of Kafka's client, and Spark's pages show the query's plan.
@@ -140,7 +140,7 @@ def test_the_minimal_rights_are_enough_and_no_output_has_a_secret(secure: Secure
         "READ on all topics (optional), DESCRIBE_CONFIGS on the cluster (optional), DESCRIBE_CONFIGS on all topics"
     )
     for line in (
-        f" INFO default: missing rights: {optional} (optional)",
+        f" INFO default: missing permissions: {optional} (optional)",
         f" INFO default: open http://127.0.0.1:{watching.port}/?cluster=default to see the groups. Next steps: ",
         " INFO Spark: Running Spark version",
         " DEBUG Spark: [Consumer clientId=",
@@ -159,7 +159,7 @@ def test_a_group_that_read_a_whole_transaction_has_no_lag_and_without_read_permi
     """A commit directly before a transaction's marker once was a lag of 1 forever."""
     topic, transactions = "payments", 3
     secure.add_user("reader", PASSWORD)
-    secure.grant(LEAST_RIGHTS, "reader")
+    secure.grant(LEAST_PERMISSIONS, "reader")
     with secure.admin() as admin:
         admin.create_topics([NewTopic(topic, 2, 1)])
     producer = Producer({"bootstrap.servers": secure.broker.bootstrap_servers, "transactional.id": topic})
@@ -204,7 +204,7 @@ def test_a_group_that_read_a_whole_transaction_has_no_lag_and_without_read_permi
 def test_a_topic_is_missing_only_if_the_monitor_may_describe_its_name(secure: SecureBroker) -> None:
     """Without DESCRIBE, a topic that exists and a misspelled one look alike, so neither is reported as missing.
 
-    This is why the condition `subscribed_topic_missing` needs no further right.
+    This is why the condition `subscribed_topic_missing` needs no further permission.
     """
     secure.add_user("narrow", PASSWORD)
     secure.grant([(ResourceType.CLUSTER, "kafka-cluster", ACLOperation.DESCRIBE)], "narrow")
@@ -222,11 +222,11 @@ def test_a_topic_is_missing_only_if_the_monitor_may_describe_its_name(secure: Se
             assert sample.topics.keys() == ({"orders", "ordres"} if expected else set()), security.username
 
 
-def test_the_retention_settings_need_only_an_optional_right(secure: SecureBroker) -> None:
+def test_the_retention_settings_need_only_an_optional_permission(secure: SecureBroker) -> None:
     """Without DESCRIBE_CONFIGS the settings are unknown, and nothing else fails."""
     hour_ms, week_ms = 3_600_000, 7 * 24 * 3_600_000
     secure.add_user("curious", PASSWORD)
-    secure.grant(LEAST_RIGHTS, "curious")
+    secure.grant(LEAST_PERMISSIONS, "curious")
     with secure.admin() as admin:
         admin.create_topics(
             [
@@ -238,9 +238,9 @@ def test_the_retention_settings_need_only_an_optional_right(secure: SecureBroker
     with closing(connected(secure.broker.address("SECURE"), as_curious)) as connection:
         configs = Configs(connection)
         assert (configs.offsets_retention_ms(), configs.topic_retention_ms(topics)) == (None, {})
-        right = ACLOperation.DESCRIBE_CONFIGS
+        permission = ACLOperation.DESCRIBE_CONFIGS
         secure.grant(
-            [(ResourceType.CLUSTER, "kafka-cluster", right), (ResourceType.TOPIC, "*", right)],
+            [(ResourceType.CLUSTER, "kafka-cluster", permission), (ResourceType.TOPIC, "*", permission)],
             "curious",
         )
         until("DESCRIBE_CONFIGS", lambda: configs.offsets_retention_ms() == week_ms)
@@ -249,19 +249,19 @@ def test_the_retention_settings_need_only_an_optional_right(secure: SecureBroker
 
 
 def test_doctor_prints_commands_that_grant_exactly_what_is_missing(secure: SecureBroker, tmp_path: Path) -> None:
-    """A new user has no right. After the printed commands, the same check has no missing right, and `run` can start."""
+    """A new user has no permission. After the printed commands, no permission is missing, and `run` can start."""
     secure.add_user("new", PASSWORD)
     checking = monitor(secure, tmp_path / "monitor", {**SCRAM, "username": "new"})
 
-    def rights() -> dict[str, dict[str, str]]:
+    def permissions() -> dict[str, dict[str, str]]:
         completed = checking._run("doctor", "--json")
         assert "hedge" not in completed.stdout + completed.stderr
         points = {point["point"]: point for point in map(json.loads, completed.stdout.splitlines())}
         assert points["brokers"]["status"] == "ok"
         assert completed.returncode == int(any(point["status"] == "failed" for point in points.values()))
-        return {name: point for name, point in points.items() if name.startswith("right ")}
+        return {name: point for name, point in points.items() if name.startswith("permission ")}
 
-    before = rights()
+    before = permissions()
     assert [point["status"] for point in before.values()] == ["failed"] * 4 + ["note"] * 3
     kinds = {"--topic": ResourceType.TOPIC, "--group": ResourceType.GROUP}
     for point in before.values():
@@ -272,7 +272,7 @@ def test_doctor_prints_commands_that_grant_exactly_what_is_missing(secure: Secur
             (ResourceType.CLUSTER, "kafka-cluster") if words[-1] == "--cluster" else (kinds[words[-2]], words[-1])
         )
         secure.grant([(*resource, operation)], "new")
-    until("the rights", lambda: {point["status"] for point in rights().values()} == {"ok"})
+    until("the permissions", lambda: {point["status"] for point in permissions().values()} == {"ok"})
 
 
 def _commits(topic: str, committed: Sequence[int], now_ms: int) -> pa.Table:
@@ -290,12 +290,12 @@ def test_without_a_right_on_the_log_run_names_the_polling_source_which_needs_non
     With DESCRIBE on other topics, groups and the cluster, the polling source shows members, commits and lag.
     """
     secure.add_user("poller", PASSWORD)
-    secure.grant(ADMIN_API_RIGHTS, "poller")
+    secure.grant(ADMIN_API_PERMISSIONS, "poller")
     as_poller = {**SCRAM, "username": "poller"}
     hint = 'set source.kind = "admin-api"'
     by_log = monitor(secure, tmp_path / "by-log", as_poller)
     error = by_log.refused_command("run")
-    assert "the monitor has no right to read __consumer_offsets" in error
+    assert "the monitor has no permission to read __consumer_offsets" in error
     assert hint in error
     secure.deny((ResourceType.TOPIC, OFFSETS_TOPIC, ACLOperation.DESCRIBE), "poller")
     assert hint in by_log.refused_command("run")
@@ -371,10 +371,10 @@ def _page(ui_port: int, path: str) -> str:
         ),
         (
             {**SCRAM, "username": "stranger"},
-            "the monitor has no right to read __consumer_offsets: grant READ and DESCRIBE on it, or set",
+            "the monitor has no permission to read __consumer_offsets: grant READ and DESCRIBE on it, or set",
         ),
     ],
-    ids=["wrong password", "unknown authority", "missing right"],
+    ids=["wrong password", "unknown authority", "missing permission"],
 )
 def test_a_refused_start_is_one_line_and_an_exit_code(
     secure: SecureBroker, tmp_path: Path, given: Mapping[str, str], message: str

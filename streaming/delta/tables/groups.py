@@ -380,8 +380,8 @@ COMMIT_GAPS = Table(
                 "number of records that the group read again, because committed offsets decreased during the rebalance."
                 " The value is the sum of these decreases in all partitions. The real number can be larger, because the"
                 " monitor sees only commits. Null if unknown, or if no partition has a commit both before and after the"
-                " rebalance. Also null if the decrease may be an offset reset. An offset reset is possible only while the"
-                " group has no members",
+                " rebalance. Also null if the decrease may be an offset reset, which is possible only while the group"
+                " has no members",
             ),
             column(
                 "closed_by",

@@ -8,9 +8,9 @@ between two samples. The first rule that applies determines the result:
    earlier sample.
 2. `exact` with the lag 0: g is the end offset. The group has read everything.
 3. `at_least`: g is lower than the offset of the oldest point. So the record at g was written before the oldest point
-   was sampled. The age of the oldest point is a lower bound of the lag in seconds. After the first sample, the lag is "at least 0
-   s". The monitor never extrapolates. The tool kafka-lag-exporter extrapolates, and showed a lag of three years (issue
-   496).
+   was sampled. The age of the oldest point is a lower bound of the lag in seconds. After the first sample, the lag is
+   "at least 0 s". The monitor never extrapolates. The tool kafka-lag-exporter extrapolates, and showed a lag of three
+   years (issue 496).
 4. `exact`: (o1, t1) is the last point whose offset is at most g. (o2, t2) is the next point.
 
        t = t2 - (o2 - g) * (t2 - t1) / (o2 - o1)        lag = at - t

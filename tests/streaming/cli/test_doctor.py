@@ -64,13 +64,13 @@ def test_the_exit_code_is_one_if_a_point_failed(
 
 
 def test_each_point_is_one_line_with_its_remedy_below(monkeypatch: pytest.MonkeyPatch) -> None:
-    several = note("rights in Strimzi", "missing", "spec:\n  acls: []")
+    several = note("permissions in Strimzi", "missing", "spec:\n  acls: []")
     assert run(monkeypatch, [GOOD, BAD, OPEN, several])[0].stdout.splitlines() == [
         "ok           java: version 17",
         "failed       brokers: no broker answered",
         "             -> check the address",
         "not checked  clocks: no broker answered",
-        "note         rights in Strimzi: missing",
+        "note         permissions in Strimzi: missing",
         "             -> spec:",
         "                  acls: []",
     ]

@@ -231,7 +231,7 @@ def test_control_characters_in_a_name_are_escaped():
     assert name == "\\x1b[2Jred"
 
 
-def test_missing_rights_and_brokers_are_named_with_the_remedy():
+def test_missing_permissions_and_brokers_are_named_with_the_remedy():
     """Otherwise an incomplete list looks complete."""
     gaps = (ListingGap(None, CLUSTER_NOT_DESCRIBABLE), ListingGap(2, "coordinator_load_in_progress"))
     assert list(_listing_warnings(GroupListing(0, {}, gaps))) == [

@@ -16,7 +16,7 @@ from streaming.doctor.ask_brokers import CHECK_SECONDS, ClusterCheck, measure_cl
 from streaming.doctor.brokers import MeasuredClocks, clock_findings
 from streaming.doctor.finding import FAILED, NOT_CHECKED, NOTE, OK, Finding
 from streaming.doctor.first_run import FirstSample, first_run_lines
-from streaming.doctor.rights import READ_LOG, RIGHTS, TOPIC_CONFIGS, Rights
+from streaming.doctor.permissions import PERMISSIONS, READ_LOG, TOPIC_CONFIGS, Permissions
 from streaming.embedded.ports import free_port
 from streaming.evaluation.lag.broker_clocks import ClockOffset
 from streaming.events import OFFSETS_TOPIC
@@ -74,7 +74,7 @@ def test_a_broker_that_did_not_answer_receives_no_further_request(monkeypatch: p
     assert (clocks.status, clocks.text) == (
         NOT_CHECKED,
         "it is unknown whether the monitor can read __consumer_offsets",
-    ), "no broker answered, which is not the same as a missing right"
+    ), "no broker answered, which is not the same as a missing permission"
 
 
 @pytest.mark.parametrize("reaches_a_broker", [False, True])
@@ -88,7 +88,7 @@ def test_without_an_answer_each_point_is_reported_once_and_no_right_is_ok(
         monkeypatch.setattr("streaming.doctor.ask_brokers.Connection", Brokers)
     findings = list(ClusterCheck(settings, lambda: 0, lambda _: None).findings())
     unchecked = [finding.point for finding in findings if finding.status == NOT_CHECKED]
-    assert unchecked == [*(f"right {right.text}" for right in RIGHTS), "clocks"]
+    assert unchecked == [*(f"permission {permission.text}" for permission in PERMISSIONS), "clocks"]
     assert FAILED in {finding.status for finding in findings if finding.point == "brokers"}
 
 
@@ -201,17 +201,17 @@ def test_the_time_of_a_batch_is_the_time_of_its_first_record() -> None:
 GROUPS = {"orders": "classic", "shop": "classic", "new": "consumer", "jobs": "share", "old": None}
 
 
-def first_sample(rights: Rights, *gaps: ListingGap, **changes: Any) -> FirstSample:  # noqa: ANN401 - any field
+def first_sample(permissions: Permissions, *gaps: ListingGap, **changes: Any) -> FirstSample:  # noqa: ANN401 - any field
     listed = {name: ListedGroup(group_type, "consumer", "Stable", 1) for name, group_type in GROUPS.items()}
     given = {"brokers": 3, "kafka_version": "4.2", "not_known": (), "page": "http://localhost:9560/", **changes}
-    return FirstSample(listing=GroupListing(0, listed, gaps), rights=rights, **given)
+    return FirstSample(listing=GroupListing(0, listed, gaps), permissions=permissions, **given)
 
 
 def test_the_first_report_of_a_good_installation_has_four_lines() -> None:
     """The fourth group type is the reason for the line about what is not known."""
-    assert list(first_run_lines(first_sample(dict.fromkeys(RIGHTS, True)))) == [
+    assert list(first_run_lines(first_sample(dict.fromkeys(PERMISSIONS, True)))) == [
         "found 3 brokers (Kafka 4.2) and 5 groups (2 classic, 1 consumer, 1 share, 1 unknown type)",
-        "no right is missing",
+        "no permission is missing",
         "unknown: whether the assignment of share groups is fair",
         (
             "open http://localhost:9560/ to see the groups. Next steps: configure Prometheus to scrape /metrics"
@@ -225,13 +225,13 @@ def test_the_first_report_of_a_good_installation_has_four_lines() -> None:
     [
         (
             first_sample({TOPIC_CONFIGS: False}),
-            ["missing rights: DESCRIBE_CONFIGS on all topics (optional)", TOPIC_CONFIGS.unknown],
+            ["missing permissions: DESCRIBE_CONFIGS on all topics (optional)", TOPIC_CONFIGS.unknown],
             "the same words as `doctor`",
         ),
         (
             first_sample({READ_LOG: Unanswered("no_answer")}),
-            ["rights that could not be checked: READ on the topic __consumer_offsets"],
-            "a check that failed does not mean that the right exists",
+            ["permissions that could not be checked: READ on the topic __consumer_offsets"],
+            "a check that failed does not mean that the permission exists",
         ),
         (first_sample({}, not_known=POLLED), ["generation id, leader, rebalances between polls"], "admin-api"),
         (first_sample({}, ListingGap(2, "no_answer")), ["the list of groups is incomplete"], "a broker is down"),

@@ -224,8 +224,8 @@ def test_readiness_waits_for_the_first_complete_poll_to_go_through_the_query(mon
     assert monitor.poll() == []
 
 
-def test_a_missing_right_is_reported_and_does_not_delay_readiness(monitor: Monitor):
-    """The right may never be granted."""
+def test_a_missing_permission_is_reported_and_does_not_delay_readiness(monitor: Monitor):
+    """The permission may never be granted."""
     monitor.cluster.gaps = (ListingGap(None, CLUSTER_NOT_DESCRIBABLE),)
     monitor.poll()
     assert monitor.target() is not None

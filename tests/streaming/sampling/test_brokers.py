@@ -102,24 +102,29 @@ def test_the_names_of_all_topics_are_returned_by_topic_id():
 
 
 @pytest.mark.parametrize(
-    ("error_code", "rights", "missing", "why"),
+    ("error_code", "permissions", "missing", "why"),
     [
-        (3, ["READ", "DESCRIBE"], {"ordres"}, "KIP-430: the same answer shows the right DESCRIBE on this name"),
-        (3, [], set(), "the answer shows no right on this name"),
-        (3, None, set(), "brokers before Kafka 2.3 report no rights; those before 1.0 hide topics with this error"),
+        (3, ["READ", "DESCRIBE"], {"ordres"}, "KIP-430: the same answer shows the permission DESCRIBE on this name"),
+        (3, [], set(), "the answer shows no permission on this name"),
+        (
+            3,
+            None,
+            set(),
+            "brokers before Kafka 2.3 report no permissions; those before 1.0 hide topics with this error",
+        ),
         (29, None, set(), "TOPIC_AUTHORIZATION_FAILED: the topic possibly exists"),
         (5, ["DESCRIBE"], set(), "LEADER_NOT_AVAILABLE: the topic is being created"),
         (0, ["DESCRIBE"], set(), "the topic exists"),
     ],
 )
 def test_a_topic_is_missing_only_if_the_monitor_may_describe_it(
-    error_code: int, rights: list[str] | None, missing: set[str], why: str
+    error_code: int, permissions: list[str] | None, missing: set[str], why: str
 ):
-    """Without the right, a topic that exists looks like a topic that does not exist."""
+    """Without the permission, a topic that exists looks like a topic that does not exist."""
     answer = {"name": "ordres", "error_code": error_code, "topic_id": None, "partitions": []}
     admin = SimpleNamespace(
         describe_cluster=lambda: {"brokers": []},
-        describe_topics=lambda _: [{**answer, "authorized_operations": rights}],
+        describe_topics=lambda _: [{**answer, "authorized_operations": permissions}],
         list_partition_offsets=lambda *_, **__: {},
     )
     brokers = Brokers("eu", SimpleNamespace(admin=admin), lambda: 0, samples_offsets_topic=False)  # type: ignore[arg-type]

@@ -60,7 +60,7 @@ def broker_answers(minutes: dict[int, str | int | None]) -> Cluster:
         ({1: "10080"}, 604_800_000, "a week"),
         ({1: "10080", 2: "1440"}, 86_400_000, "each coordinator applies its own value, so the shortest warns in time"),
         ({1: None, 2: "1440"}, 86_400_000, "a broker that is down does not hide the others"),
-        ({1: CLUSTER_REFUSED, 2: CLUSTER_REFUSED}, None, "the right DESCRIBE_CONFIGS on the cluster is missing"),
+        ({1: CLUSTER_REFUSED, 2: CLUSTER_REFUSED}, None, "the permission DESCRIBE_CONFIGS on the cluster is missing"),
         ({1: None}, None, "no broker answers"),
     ],
 )

@@ -70,7 +70,7 @@ def list_response(*groups: tuple[str, ...], version: int = 5, error_code: int = 
     return encode_and_decode(ListGroupsResponse(throttle_time_ms=0, error_code=error_code, groups=rows), version)
 
 
-ALL_RIGHTS = encode_and_decode(
+ALL_PERMISSIONS = encode_and_decode(
     DescribeClusterResponse(
         throttle_time_ms=0,
         error_code=0,
@@ -90,7 +90,7 @@ def test_a_loading_or_unreachable_broker_makes_the_listing_incomplete_and_hides_
         1: list_response(("a", "consumer", "Stable", "Classic")),
         2: list_response(error_code=14),
         3: KafkaConnectionError("away"),
-        None: ALL_RIGHTS,
+        None: ALL_PERMISSIONS,
     }
     listing = groups_of(Cluster([1, 2, 3], lambda broker_id, _: answers[broker_id])).list_groups()
     assert listing.groups == {"a": ListedGroup("classic", "consumer", "Stable", 1)}
@@ -146,7 +146,7 @@ def test_a_group_whose_coordinator_moved_is_requested_from_the_new_coordinator()
             return list_response(("a", "consumer", "Empty", "Classic"))
         if request.name == "DescribeGroupsRequest":
             return describe_response("a", error_code=16) if broker_id == 1 else describe_response("a")
-        return coordinator_response("a", 2) if request.name == "FindCoordinatorRequest" else ALL_RIGHTS
+        return coordinator_response("a", 2) if request.name == "FindCoordinatorRequest" else ALL_PERMISSIONS
 
     cluster = Cluster([1], answer)
     groups = groups_of(cluster)

@@ -66,7 +66,7 @@ def forget_checksums(path: Path) -> None:
 def as_nobody(action: Callable[[], object], folder: Path) -> str:
     """Run `action` as the user `nobody` and return the error that it raises, or an empty string.
 
-    Root may open every file. So a child process gives up root's rights first.
+    Root may open every file. So a child process gives up root's permissions first.
     """
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe()

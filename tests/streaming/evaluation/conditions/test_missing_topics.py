@@ -86,8 +86,14 @@ KIP_848 = (joined(0, "m", modern_member(BOTH)), epoch(1))
             "21: nobody subscribes to this name",
         ),
         ([TWO], sample({"orders": 2, TYPO: 3}), 600, {}, "22: somebody created the topic"),
-        ([TWO], sample({"orders": 2, TYPO: None}), 600, UNKNOWN, "22: the brokers do not report the monitor's rights"),
-        ([TWO], sample({"orders": 2}), 600, UNKNOWN, "23: the monitor lost the right DESCRIBE on the topic"),
+        (
+            [TWO],
+            sample({"orders": 2, TYPO: None}),
+            600,
+            UNKNOWN,
+            "22: the brokers do not report the monitor's permissions",
+        ),
+        ([TWO], sample({"orders": 2}), 600, UNKNOWN, "23: the monitor lost the permission DESCRIBE on the topic"),
         ([written(0, 1, [member("a")])], MISSING, 600, {}, "21: the topic is missing, but no member subscribes to it"),
         ([written(0, 1, [])], MISSING, 600, {}, "21: the group has no members"),
     ],
@@ -154,7 +160,7 @@ def test_an_empty_group_misses_nothing(listed_state: str, names: list[str]) -> N
 
 
 def test_while_it_is_unknown_the_condition_does_not_end() -> None:
-    """Rule 23: the right was revoked. The condition ends when the topic exists."""
+    """Rule 23: the permission was revoked. The condition ends when the topic exists."""
     record, tracker = group(TWO), ConditionTracker(Limits())
     inputs = ConditionInputs({"g": record}, {0: FIRST_SAMPLE_MS + 600_000}, silence({}, {}))
     changes = []

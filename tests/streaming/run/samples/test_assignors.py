@@ -88,7 +88,7 @@ def test_groups_that_no_broker_lists_cause_no_request(requests: AssignorRequests
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
-        (Unanswered("group_authorization_failed"), "the monitor lacks the right DESCRIBE"),
+        (Unanswered("group_authorization_failed"), "the monitor lacks the permission DESCRIBE"),
         (Unanswered("unsupported_version"), "the broker does not support ConsumerGroupDescribe"),
         (GroupNotFound(), "the group was deleted after the listing"),
         (KafkaTimeoutError(), "no broker answers"),

@@ -179,7 +179,7 @@ def test_a_loss_of_a_few_records_outlasts_a_restart(tmp_path: Path) -> None:
 
 
 def test_settings_that_the_brokers_refuse_are_named_in_the_health(tmp_path: Path) -> None:
-    """Without the optional rights, two values are unknown. The user can see why."""
+    """Without the optional permissions, two values are unknown. The user can see why."""
     configs = Configs(None)
     monitor = Monitor(tmp_path, configs=configs)
     monitor.cluster.end_offsets = {PARTITION: 150}

@@ -53,8 +53,8 @@ def test_a_known_setting_is_requested_once_per_hour() -> None:
     assert configs.offset_requests == 2
 
 
-def test_a_missing_right_is_reported_and_requested_again_rarely() -> None:
-    """The rights are optional. The first report of `run` names them, so there is no log line for each request."""
+def test_a_missing_permission_is_reported_and_requested_again_rarely() -> None:
+    """The permissions are optional. The first report of `run` names them, so there is no log line for each request."""
     configs = Configs(None, orders=WEEK_MS)
     settings = RetentionSettings("eu", configs)
     for now_ms in range(0, RETRY_AFTER_MS, 5_000):

@@ -1,4 +1,4 @@
-"""Tests of the rights: what the brokers' answers prove, and the commands that grant a missing right."""
+"""Tests of the permissions: what the brokers' answers prove, and the commands that grant a missing permission."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from kafka.protocol.metadata import MetadataResponse
 
 from streaming.config.security import SecuritySettings
 from streaming.config.settings import KafkaSettings
-from streaming.doctor.ask_rights import UNUSED_NAME, request_rights
+from streaming.doctor.ask_permissions import UNUSED_NAME, request_permissions
 from streaming.doctor.finding import FAILED, NOT_CHECKED, NOTE, OK
-from streaming.doctor.rights import (
+from streaming.doctor.permissions import (
     CLUSTER_CONFIGS,
     DESCRIBE_CLUSTER,
     DESCRIBE_GROUPS,
     DESCRIBE_TOPICS,
+    PERMISSIONS,
     READ_LOG,
     READ_TOPICS,
-    RIGHTS,
     TOPIC_CONFIGS,
-    Right,
+    Permission,
     kafka_user,
-    right_findings,
+    permission_findings,
 )
 from streaming.events import OFFSETS_TOPIC
 from streaming.group.listing import Unanswered
@@ -44,17 +44,17 @@ NO_ERROR, UNKNOWN_TOPIC, TOPIC_REFUSED, GROUP_REFUSED, CLUSTER_REFUSED = 0, 3, 2
 ALLOWED: Mapping[str, Any] = {
     "fetch": {OFFSETS_TOPIC: NO_ERROR, UNUSED_NAME: UNKNOWN_TOPIC},
     "topic": UNKNOWN_TOPIC,
-    "topic_rights": ALL,
-    "log_rights": ALL,
-    "cluster_rights": ALL,
+    "topic_permissions": ALL,
+    "log_permissions": ALL,
+    "cluster_permissions": ALL,
     "group": NO_ERROR,
     "broker_configs": NO_ERROR,
     "topic_configs": UNKNOWN_TOPIC,
 }
-"""Answers of brokers to a monitor with every right. No topic has the name of the check."""
+"""Answers of brokers to a monitor with every permission. No topic has the name of the check."""
 
 
-def cluster(**changes: Any) -> Cluster:  # noqa: ANN401 - error codes and rights
+def cluster(**changes: Any) -> Cluster:  # noqa: ANN401 - error codes and permissions
     """Return brokers that allow everything, except for these changes. An exception is the answer itself."""
     says = {**ALLOWED, **changes}
 
@@ -66,11 +66,11 @@ def cluster(**changes: Any) -> Cluster:  # noqa: ANN401 - error codes and rights
             return FetchResponse(responses=[FetchResponse.FetchableTopicResponse(topic=name, partitions=[one])])
         if request.name == "MetadataRequest":
             topic = MetadataResponse.MetadataResponseTopic
-            log = topic(name=OFFSETS_TOPIC, error_code=NO_ERROR, authorized_operations=says["log_rights"])
-            unused = topic(name=UNUSED_NAME, error_code=says["topic"], authorized_operations=says["topic_rights"])
+            log = topic(name=OFFSETS_TOPIC, error_code=NO_ERROR, authorized_operations=says["log_permissions"])
+            unused = topic(name=UNUSED_NAME, error_code=says["topic"], authorized_operations=says["topic_permissions"])
             return MetadataResponse(topics=[log, unused])
         if request.name == "DescribeClusterRequest":
-            return DescribeClusterResponse(authorized_operations=says["cluster_rights"])
+            return DescribeClusterResponse(authorized_operations=says["cluster_permissions"])
         if request.name == "DescribeGroupsRequest":
             code = says["group"]
             group = DescribeGroupsResponse.DescribedGroup(error_code=0 if isinstance(code, Exception) else code)
@@ -85,26 +85,30 @@ def cluster(**changes: Any) -> Cluster:  # noqa: ANN401 - error codes and rights
 @pytest.mark.parametrize(
     ("changes", "expected", "why"),
     [
-        ({}, {}, "a broker without an authorizer, or a monitor with every right"),
+        ({}, {}, "a broker without an authorizer, or a monitor with every permission"),
         (
             {"fetch": {OFFSETS_TOPIC: TOPIC_REFUSED, UNUSED_NAME: UNKNOWN_TOPIC}},
             {READ_LOG: False},
             "the broker refuses the fetch request",
         ),
-        ({"log_rights": [DESCRIBE]}, {READ_LOG: False}, "a broker can hide the topic, but reports the rights"),
+        (
+            {"log_permissions": [DESCRIBE]},
+            {READ_LOG: False},
+            "a broker can hide the topic, but reports the permissions",
+        ),
         (
             {"fetch": {OFFSETS_TOPIC: NO_ERROR, UNUSED_NAME: TOPIC_REFUSED}},
             {READ_TOPICS: False},
-            "the right covers only some topics",
+            "the permission covers only some topics",
         ),
-        ({"topic": TOPIC_REFUSED}, {DESCRIBE_TOPICS: False}, "the right covers only some topics"),
+        ({"topic": TOPIC_REFUSED}, {DESCRIBE_TOPICS: False}, "the permission covers only some topics"),
         (
-            {"topic_rights": []},
+            {"topic_permissions": []},
             {DESCRIBE_TOPICS: False, READ_TOPICS: False},
-            "some brokers answer 'unknown topic' also without the right",
+            "some brokers answer 'unknown topic' also without the permission",
         ),
-        ({"group": GROUP_REFUSED}, {DESCRIBE_GROUPS: False}, "the right covers only some groups"),
-        ({"cluster_rights": [DESCRIBE_CONFIGS]}, {DESCRIBE_CLUSTER: False}, "the listing has only some groups"),
+        ({"group": GROUP_REFUSED}, {DESCRIBE_GROUPS: False}, "the permission covers only some groups"),
+        ({"cluster_permissions": [DESCRIBE_CONFIGS]}, {DESCRIBE_CLUSTER: False}, "the listing has only some groups"),
         ({"broker_configs": CLUSTER_REFUSED}, {CLUSTER_CONFIGS: False}, "offsets.retention.minutes is refused"),
         ({"topic_configs": TOPIC_REFUSED}, {TOPIC_CONFIGS: False}, "retention.ms is refused"),
         (
@@ -113,24 +117,27 @@ def cluster(**changes: Any) -> Cluster:  # noqa: ANN401 - error codes and rights
             "an unreachable broker proves nothing",
         ),
         (
-            {"cluster_rights": None},
-            {DESCRIBE_CLUSTER: Unanswered("brokers of this version do not report rights")},
+            {"cluster_permissions": None},
+            {DESCRIBE_CLUSTER: Unanswered("brokers of this version do not report permissions")},
             "Kafka before 2.8",
         ),
-        ({"log_rights": None}, {}, "Kafka before 2.3: the fetch request decides"),
+        ({"log_permissions": None}, {}, "Kafka before 2.3: the fetch request decides"),
     ],
 )
 def test_each_right_is_proven_by_a_request_of_the_monitor(
-    changes: dict[str, Any], expected: dict[Right, bool | Unanswered], why: str
+    changes: dict[str, Any], expected: dict[Permission, bool | Unanswered], why: str
 ) -> None:
-    """A broker checks the rights before it looks for the topic or group, so an unused name shows rights on all."""
-    assert request_rights(cluster(**changes), "offsets-topic") == {**dict.fromkeys(RIGHTS, True), **expected}, why  # type: ignore[arg-type]
+    """A broker checks permissions before it looks for the name. So an unused name shows permissions on all."""
+    assert request_permissions(cluster(**changes), "offsets-topic") == {
+        **dict.fromkeys(PERMISSIONS, True),
+        **expected,
+    }, why  # type: ignore[arg-type]
 
 
 def test_the_polling_source_does_not_use_the_right_to_read_the_log() -> None:
     """A managed cluster that hides the log must not fail the check of a monitor that does not read it."""
     hidden = cluster(fetch={OFFSETS_TOPIC: TOPIC_REFUSED, UNUSED_NAME: UNKNOWN_TOPIC})
-    assert READ_LOG not in request_rights(hidden, "admin-api")  # type: ignore[arg-type]
+    assert READ_LOG not in request_permissions(hidden, "admin-api")  # type: ignore[arg-type]
 
 
 SCRAM = SecuritySettings(
@@ -143,7 +150,7 @@ KAFKA = KafkaSettings(bootstrap_servers="kafka-1:9092,kafka-2:9092", security=SC
 
 
 @pytest.mark.parametrize(
-    ("right", "resource"),
+    ("permission", "resource"),
     [
         (READ_LOG, ["--operation", "Read", "--topic", "__consumer_offsets"]),
         (DESCRIBE_TOPICS, ["--operation", "Describe", "--topic", "*"]),
@@ -152,13 +159,15 @@ KAFKA = KafkaSettings(bootstrap_servers="kafka-1:9092,kafka-2:9092", security=SC
         (CLUSTER_CONFIGS, ["--operation", "DescribeConfigs", "--cluster"]),
     ],
 )
-def test_the_remedy_of_a_missing_right_is_a_command_for_a_shell(right: Right, resource: list[str]) -> None:
+def test_the_remedy_of_a_missing_permission_is_a_command_for_a_shell(
+    permission: Permission, resource: list[str]
+) -> None:
     """Without quotes, a shell replaces * by the names of files. The user name can contain any character."""
-    finding, _ = right_findings({right: False}, KAFKA)
+    finding, _ = permission_findings({permission: False}, KAFKA)
     command = shlex.split((finding.remedy or "").partition(" (or set ")[0])
     servers, admin = ["--bootstrap-server", "kafka-1:9092,kafka-2:9092"], ["--command-config", "admin.properties"]
     assert command == ["kafka-acls", *servers, *admin, "--add", "--allow-principal", "User:it's me", *resource]
-    assert finding.status == (NOTE if right.is_optional else FAILED)
+    assert finding.status == (NOTE if permission.is_optional else FAILED)
     assert "Unknown without it: " in finding.text
 
 
@@ -172,13 +181,13 @@ def test_the_remedy_of_a_missing_right_is_a_command_for_a_shell(right: Right, re
 )
 def test_the_principal_is_the_user_that_the_broker_sees(security: SecuritySettings, principal: str) -> None:
     kafka = KafkaSettings(security=security)
-    (finding, _) = right_findings({DESCRIBE_GROUPS: False}, kafka)
+    (finding, _) = permission_findings({DESCRIBE_GROUPS: False}, kafka)
     assert principal in shlex.split(finding.remedy or "")
 
 
 def test_a_right_that_nobody_checked_is_not_ok_and_has_no_command() -> None:
-    """A granted right for a broker that was down would be a guess."""
-    (unknown, granted) = right_findings({DESCRIBE_GROUPS: Unanswered("no_answer"), DESCRIBE_TOPICS: True}, KAFKA)
+    """A granted permission for a broker that was down would be a guess."""
+    (unknown, granted) = permission_findings({DESCRIBE_GROUPS: Unanswered("no_answer"), DESCRIBE_TOPICS: True}, KAFKA)
     assert (unknown.status, unknown.remedy, granted.status) == (NOT_CHECKED, None, OK)
 
 
@@ -201,11 +210,13 @@ def test_the_entries_of_the_kafka_user_are_those_of_strimzi() -> None:
     }
 
 
-def test_the_document_lists_the_rights_that_the_command_checks() -> None:
+def test_the_document_lists_the_permissions_that_the_command_checks() -> None:
     """Administrators grant what SECURITY.md lists."""
     rows = re.findall(r"^\| ((?:READ|DESCRIBE)[A-Z_]* on .+?) \| (.+?) \|$", SECURITY_MD.read_text(), re.MULTILINE)
     listed = [(name.replace("`", ""), text) for name, text in rows]
     assert [name for name, _ in listed] == [
-        right.text + (" (optional)" if right.is_optional else "") for right in RIGHTS
+        permission.text + (" (optional)" if permission.is_optional else "") for permission in PERMISSIONS
     ]
-    assert all(text.startswith(right.needed_for) for right, (_, text) in zip(RIGHTS, listed, strict=True))
+    assert all(
+        text.startswith(permission.needed_for) for permission, (_, text) in zip(PERMISSIONS, listed, strict=True)
+    )

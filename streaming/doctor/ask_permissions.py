@@ -1,8 +1,8 @@
-"""Ask the brokers which rights the monitor has, with the requests that the monitor itself sends.
+"""Ask the brokers which permissions the monitor has, with the requests that the monitor itself sends.
 
-To check a right on all topics or groups, a request names a topic or group that does not exist. A broker checks the
-rights before it searches for the topic or group. So if the broker does not refuse the request, the monitor has the
-right for all names. No request changes or creates anything.
+To check a permission on all topics or groups, a request names a topic or group that does not exist. A broker checks the
+permissions before it searches for the topic or group. So if the broker does not refuse the request, the monitor has the
+permission for all names. No request changes or creates anything.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kafka.errors import (
 from kafka.protocol.admin import DescribeClusterRequest, DescribeGroupsRequest
 from kafka.protocol.metadata import MetadataRequest
 
-from streaming.doctor.rights import (
+from streaming.doctor.permissions import (
     CLUSTER_CONFIGS,
     DESCRIBE_CLUSTER,
     DESCRIBE_GROUPS,
@@ -28,8 +28,8 @@ from streaming.doctor.rights import (
     READ_LOG,
     READ_TOPICS,
     TOPIC_CONFIGS,
-    Rights,
-    used_rights,
+    Permissions,
+    used_permissions,
 )
 from streaming.events import OFFSETS_TOPIC
 from streaming.group.listing import Unanswered
@@ -38,18 +38,18 @@ from streaming.sampling.connection import BrokerRequest, Connection, Message
 from streaming.sampling.coordinators import error_name
 from streaming.sampling.tails import fetch_request
 
-UNUSED_NAME = "kafka-rebalance-monitor.check-of-rights"
+UNUSED_NAME = "kafka-rebalance-monitor.check-of-permissions"
 _REFUSED = {
     error.errno
     for error in (TopicAuthorizationFailedError, GroupAuthorizationFailedError, ClusterAuthorizationFailedError)
 }
-_NOT_REPORTED = Unanswered("brokers of this version do not report rights")
+_NOT_REPORTED = Unanswered("brokers of this version do not report permissions")
 
 _Answer = bool | Unanswered
 
 
-def request_rights(connection: Connection, source_kind: str, answering_broker: int | None = None) -> Rights:
-    """Return a value for each right that this source needs: True, False, or the reason why it is unknown.
+def request_permissions(connection: Connection, source_kind: str, answering_broker: int | None = None) -> Permissions:
+    """Return a value for each permission that this source needs: True, False, or the reason why it is unknown.
 
     All requests go to `answering_broker`, a broker that has just answered. If `answering_broker` is None, the Kafka
     client selects the brokers. Raises KafkaError if no broker answers.
@@ -65,16 +65,16 @@ def request_rights(connection: Connection, source_kind: str, answering_broker: i
         (answering_broker, configs_request(ConfigResourceType.TOPIC, [UNUSED_NAME], [])),
     )
     cluster, metadata, log_fetch, fetch, group, broker_configs, topic_configs = connection.ask_each(requests)
-    rights: Rights = {
+    permissions: Permissions = {
         READ_LOG: _may_read(OFFSETS_TOPIC, log_fetch, metadata),
         DESCRIBE_TOPICS: _may_describe_topics(metadata),
         DESCRIBE_GROUPS: _is_allowed(group, "groups"),
-        DESCRIBE_CLUSTER: _is_among_rights(ACLOperation.DESCRIBE, cluster),
+        DESCRIBE_CLUSTER: _is_among_permissions(ACLOperation.DESCRIBE, cluster),
         READ_TOPICS: _may_read(UNUSED_NAME, fetch, metadata),
         CLUSTER_CONFIGS: _is_allowed(broker_configs, "results"),
         TOPIC_CONFIGS: _is_allowed(topic_configs, "results"),
     }
-    return {right: rights[right] for right in used_rights(source_kind)}
+    return {permission: permissions[permission] for permission in used_permissions(source_kind)}
 
 
 def _metadata() -> Message:
@@ -90,7 +90,7 @@ def _metadata() -> Message:
 def _fetch(topic: str) -> Message:
     """Create a fetch request for at most one batch.
 
-    Any broker can receive this request, because a broker checks the right before it searches for the partition.
+    Any broker can receive this request, because a broker checks the permission before it searches for the partition.
     """
     return fetch_request(topic, 0, 0, max_bytes=1)
 
@@ -102,7 +102,7 @@ def _is_allowed(answer: Message | KafkaError, results: str) -> _Answer:
     return not any(one.error_code in _REFUSED for one in getattr(answer, results))
 
 
-def _is_among_rights(operation: ACLOperation, answer: Message | KafkaError) -> _Answer:
+def _is_among_permissions(operation: ACLOperation, answer: Message | KafkaError) -> _Answer:
     if isinstance(answer, KafkaError):
         return Unanswered(error_name(answer))
     if answer.authorized_operations is None:
@@ -113,19 +113,20 @@ def _is_among_rights(operation: ACLOperation, answer: Message | KafkaError) -> _
 def _may_describe_topics(metadata: Message | KafkaError) -> _Answer:
     """Return True if the monitor may describe all topics.
 
-    If the right is missing, some brokers return "unknown topic", and a list of rights that does not contain DESCRIBE.
+    If the permission is missing, some brokers return "unknown topic", and a list of permissions that does not contain
+    DESCRIBE.
     """
     allowed = _is_allowed(metadata, "topics")
-    return _is_among_rights(ACLOperation.DESCRIBE, _topic(metadata, UNUSED_NAME)) if allowed is True else allowed
+    return _is_among_permissions(ACLOperation.DESCRIBE, _topic(metadata, UNUSED_NAME)) if allowed is True else allowed
 
 
 def _may_read(topic: str, fetch: Message | KafkaError, metadata: Message | KafkaError) -> _Answer:
-    """Return False if the broker refused the fetch request, or if the rights that it reported do not include READ."""
+    """Return False if the broker refused the fetch request, or if its reported permissions do not include READ."""
     if isinstance(fetch, KafkaError):
         return Unanswered(error_name(fetch))
     if any(one.error_code in _REFUSED for of_topic in fetch.responses for one in of_topic.partitions):
         return False
-    reported = _is_among_rights(ACLOperation.READ, _topic(metadata, topic))
+    reported = _is_among_permissions(ACLOperation.READ, _topic(metadata, topic))
     return True if reported == _NOT_REPORTED else reported
 
 

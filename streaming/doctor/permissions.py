@@ -1,10 +1,12 @@
-"""The rights that the monitor uses, the values that each right provides, and the commands that grant rights.
+"""The permissions that the monitor uses, the values that each permission provides, and commands that grant them.
 
-1. A right is missing if a broker refuses a request that needs the right. If no broker answers, the right is unknown.
-2. The right to read `__consumer_offsets` is not needed with `source.kind = "admin-api"`.
-3. A missing optional right is a note. The monitor can run without an optional right, but then some values are unknown.
+1. A permission is missing if a broker refuses a request that needs the permission. If no broker answers, the permission
+   is unknown.
+2. The permission to read `__consumer_offsets` is not needed with `source.kind = "admin-api"`.
+3. A missing optional permission is a note. The monitor can run without an optional permission, but then some values are
+   unknown.
 
-`docs/SECURITY.md` contains a table of the same rights. A test compares the table with this module.
+`docs/SECURITY.md` contains a table of the same permissions. A test compares the table with this module.
 """
 
 from __future__ import annotations
@@ -24,11 +26,11 @@ EVERY: Final = "*"
 
 
 @dataclass(frozen=True, slots=True)
-class Right:
+class Permission:
     """An operation on a resource of Kafka.
 
-    `needed_for` names the data that the monitor gets with the right. `unknown` names the values that are unknown
-    without the right.
+    `needed_for` names the data that the monitor gets with the permission. `unknown` names the values that are unknown
+    without the permission.
     """
 
     operation: str
@@ -40,7 +42,7 @@ class Right:
 
     @property
     def text(self) -> str:
-        """The right in words, for example `DESCRIBE on all topics`."""
+        """The permission in words, for example `DESCRIBE on all topics`."""
         if self.resource_type == "cluster":
             return f"{self.operation} on the cluster"
         if self.resource_name == EVERY:
@@ -48,21 +50,21 @@ class Right:
         return f"{self.operation} on the {self.resource_type} {self.resource_name}"
 
 
-READ_LOG: Final = Right("READ", "topic", OFFSETS_TOPIC, "groups and commits", "all groups and all commits")
-DESCRIBE_TOPICS: Final = Right(
+READ_LOG: Final = Permission("READ", "topic", OFFSETS_TOPIC, "groups and commits", "all groups and all commits")
+DESCRIBE_TOPICS: Final = Permission(
     "DESCRIBE", "topic", EVERY, "partition counts and end offsets", "the lag of topics that the monitor cannot describe"
 )
-DESCRIBE_GROUPS: Final = Right(
+DESCRIBE_GROUPS: Final = Permission(
     "DESCRIBE",
     "group",
     EVERY,
     "the state and the committed offsets of each group",
     "rebalances in progress, deletions and some strategies, for groups that the monitor cannot describe",
 )
-DESCRIBE_CLUSTER: Final = Right(
+DESCRIBE_CLUSTER: Final = Permission(
     "DESCRIBE", "cluster", "kafka-cluster", "the list of groups", "whether the list of groups is complete"
 )
-READ_TOPICS: Final = Right(
+READ_TOPICS: Final = Permission(
     "READ",
     "topic",
     EVERY,
@@ -70,7 +72,7 @@ READ_TOPICS: Final = Right(
     "the exact lag of groups that stop near the end of a compacted topic, or anywhere in a topic with transactions",
     is_optional=True,
 )
-CLUSTER_CONFIGS: Final = Right(
+CLUSTER_CONFIGS: Final = Permission(
     "DESCRIBE_CONFIGS",
     "cluster",
     "kafka-cluster",
@@ -78,7 +80,7 @@ CLUSTER_CONFIGS: Final = Right(
     "the time when the committed offsets of inactive groups expire",
     is_optional=True,
 )
-TOPIC_CONFIGS: Final = Right(
+TOPIC_CONFIGS: Final = Permission(
     "DESCRIBE_CONFIGS",
     "topic",
     EVERY,
@@ -86,7 +88,7 @@ TOPIC_CONFIGS: Final = Right(
     "the time until retention deletes unread records, for topics with few new records",
     is_optional=True,
 )
-RIGHTS: Final = (
+PERMISSIONS: Final = (
     READ_LOG,
     DESCRIBE_TOPICS,
     DESCRIBE_GROUPS,
@@ -96,44 +98,46 @@ RIGHTS: Final = (
     TOPIC_CONFIGS,
 )
 
-Rights = Mapping[Right, bool | Unanswered]
-"""For each right: True if the monitor has the right, or `Unanswered` if this is unknown, because no broker answered."""
+Permissions = Mapping[Permission, bool | Unanswered]
+"""For each permission: True if the monitor has it, False if not, `Unanswered` if no broker answered."""
 
 _ACL_OPERATIONS: Final = {"READ": "Read", "DESCRIBE": "Describe", "DESCRIBE_CONFIGS": "DescribeConfigs"}
 
 
-def used_rights(source_kind: str) -> Sequence[Right]:
-    """Return the rights that the monitor uses with this source (rule 2)."""
-    return [right for right in RIGHTS if right != READ_LOG or source_kind != ADMIN_API_SOURCE]
+def used_permissions(source_kind: str) -> Sequence[Permission]:
+    """Return the permissions that the monitor uses with this source (rule 2)."""
+    return [permission for permission in PERMISSIONS if permission != READ_LOG or source_kind != ADMIN_API_SOURCE]
 
 
-def missing_rights(rights: Rights) -> Sequence[Right]:
-    """Return the missing rights (rule 1)."""
-    return [right for right, answer in rights.items() if answer is False]
+def missing_permissions(permissions: Permissions) -> Sequence[Permission]:
+    """Return the missing permissions (rule 1)."""
+    return [permission for permission, answer in permissions.items() if answer is False]
 
 
-def right_findings(rights: Rights, kafka: KafkaSettings) -> Iterator[Finding]:
-    """Return one finding for each right (rules 1 and 3), and a KafkaUser for all missing rights."""
-    for right, answer in rights.items():
-        point = f"right {right.text}"
+def permission_findings(permissions: Permissions, kafka: KafkaSettings) -> Iterator[Finding]:
+    """Return one finding for each permission (rules 1 and 3), and a KafkaUser for all missing permissions."""
+    for permission, answer in permissions.items():
+        point = f"permission {permission.text}"
         if isinstance(answer, Unanswered):
             yield not_checked(point, f"the brokers did not answer the request ({answer.reason})")
         elif answer:
-            yield ok(point, f"granted; needed for {right.needed_for}")
+            yield ok(point, f"granted; needed for {permission.needed_for}")
         else:
-            finding = note if right.is_optional else failed
-            kind = "missing, but optional" if right.is_optional else "missing"
-            yield finding(point, f"{kind}. Unknown without it: {right.unknown}", _remedy(right, kafka))
-    if missing := missing_rights(rights):
+            finding = note if permission.is_optional else failed
+            kind = "missing, but optional" if permission.is_optional else "missing"
+            yield finding(point, f"{kind}. Unknown without it: {permission.unknown}", _remedy(permission, kafka))
+    if missing := missing_permissions(permissions):
         text = "if Strimzi manages the user, do not run kafka-acls, but add these entries to the KafkaUser"
-        yield note("rights in Strimzi", text, kafka_user(missing))
+        yield note("permissions in Strimzi", text, kafka_user(missing))
 
 
-def kafka_user(missing: Iterable[Right]) -> str:
-    """Return the part of a Strimzi KafkaUser that grants the rights, with one entry for each resource."""
+def kafka_user(missing: Iterable[Permission]) -> str:
+    """Return the part of a Strimzi KafkaUser that grants the permissions, with one entry for each resource."""
     operations: dict[tuple[str, str], list[str]] = {}
-    for right in missing:
-        operations.setdefault((right.resource_type, right.resource_name), []).append(_ACL_OPERATIONS[right.operation])
+    for permission in missing:
+        operations.setdefault((permission.resource_type, permission.resource_name), []).append(
+            _ACL_OPERATIONS[permission.operation]
+        )
     lines = [
         "spec:",
         "  authorization:",
@@ -148,24 +152,28 @@ def kafka_user(missing: Iterable[Right]) -> str:
     return "\n".join(lines)
 
 
-def _remedy(right: Right, kafka: KafkaSettings) -> str:
-    command = _acl_command(right, kafka)
-    if right == READ_LOG:
+def _remedy(permission: Permission, kafka: KafkaSettings) -> str:
+    command = _acl_command(permission, kafka)
+    if permission == READ_LOG:
         return f'{command} (or set source.kind = "{ADMIN_API_SOURCE}", which provides less information)'
     return command
 
 
-def _acl_command(right: Right, kafka: KafkaSettings) -> str:
-    """Return the command that grants a right.
+def _acl_command(permission: Permission, kafka: KafkaSettings) -> str:
+    """Return the command that grants a permission.
 
     The file `admin.properties` in the command is the client configuration of an administrator.
     """
-    resource = ["--cluster"] if right.resource_type == "cluster" else [f"--{right.resource_type}", right.resource_name]
+    resource = (
+        ["--cluster"]
+        if permission.resource_type == "cluster"
+        else [f"--{permission.resource_type}", permission.resource_name]
+    )
     administrator = [] if kafka.security.protocol == "PLAINTEXT" else ["--command-config", "admin.properties"]
     command = [
         *("kafka-acls", "--bootstrap-server", kafka.bootstrap_servers, *administrator),
         *("--add", "--allow-principal", _principal(kafka.security)),
-        *("--operation", _ACL_OPERATIONS[right.operation], *resource),
+        *("--operation", _ACL_OPERATIONS[permission.operation], *resource),
     ]
     return shlex.join(command)
 
