@@ -121,9 +121,11 @@ class SecuritySettings(Section):
         description="Kafka's setting sasl.mechanism. Only the protocols SASL_PLAINTEXT and SASL_SSL use a mechanism.",
     )
     username: str | None = Field(None, min_length=1, description="User name for the mechanisms PLAIN and SCRAM.")
-    password: SecretStr | None = Field(None, min_length=1, description="Password of the user in the setting username.")
+    password: SecretStr | None = Field(
+        None, min_length=1, description="Password of the user in the setting kafka.security.username."
+    )
     password_file: SecretFile | None = Field(
-        None, description="File that contains the password of the user in the setting username."
+        None, description="File that contains the password of the user in the setting kafka.security.username."
     )
     oauth_token_endpoint: TokenEndpoint | None = Field(
         None,

@@ -288,7 +288,7 @@ class MetricsSettings(Section):
     )
     include: tuple[MetricName, ...] = Field(
         (),
-        description="Names of metrics that /metrics contains for every group. The setting granularity does not apply to"
+        description="Names of metrics that /metrics contains for every group. metrics.granularity does not apply to"
         " these metrics. dashboards/METRICS.md lists all names.",
     )
     exclude: tuple[MetricName, ...] = Field((), description="Names of metrics that /metrics never contains.")
