@@ -14,9 +14,9 @@ _INTRODUCTION = """\
 The Delta tables are in the folder `paths.tables`. Each table is partitioned by cluster and date. Times are UTC. While
 the monitor runs, it merges small files and deletes rows older than `tables.retention_days`.
 
-A version of a table stays readable for two hours (`tables.versions_kept_hours`). So a query must finish within two
-hours. If a streaming read of a table pauses for more than two hours, it cannot continue. Start the read again with a
-new checkpoint.
+An old version of a table stays readable for two hours (`tables.versions_kept_hours`). So a query must finish within
+two hours. If a streaming read of a table pauses for more than two hours, it cannot continue. Start the read again with
+a new checkpoint.
 
 [Example queries in SQL](../dashboards/QUERIES.md). `python -m tests.table_reference` writes this page.
 """

@@ -72,7 +72,7 @@ ASSIGNMENTS: Final = AlertFile(
         Alert(
             "KafkaAssignmentSkewed",
             GROUP,
-            harm="One member has more work than necessary, so this member will be the first to lag.",
+            harm="One member has too many partitions or receives too many records, so this member will lag first.",
             levels=(
                 Level(CRITICAL, _SKEWED_AND_LATE, "10m"),
                 Level(WARNING, _SKEWED, "10m"),

@@ -181,8 +181,8 @@ MONITOR_ITSELF: Final = AlertFile(
         Alert(
             "RebalanceMonitorIncomplete",
             MONITOR,
-            harm="Some groups are missing in the metrics or in the listing of groups, so alerts about these groups can "
-            "be missing.",
+            harm="Some groups are missing in the metrics or in the listing of groups, so alerts about these groups "
+            "might not fire.",
             levels=(
                 Level(
                     WARNING,
@@ -209,7 +209,7 @@ MONITOR_ITSELF: Final = AlertFile(
                 "reason",
                 {
                     "max_series": f"The setting metrics.max_series removes {COUNT} series from /metrics. Alerts about "
-                    f"some groups can be missing. What to do: raise metrics.max_series, choose a coarser "
+                    f"some groups might not fire. What to do: raise metrics.max_series, choose a coarser "
                     f"metrics.granularity, or exclude groups that you do not need.",
                     "cluster_describe_not_authorized": "The monitor's user does not have the DESCRIBE permission on "
                     "the cluster. So the listing contains only groups that this user may describe. For other groups, "

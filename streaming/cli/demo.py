@@ -32,7 +32,7 @@ _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
     "--duration-s",
     type=click.FloatRange(min=0, min_open=True),
     default=math.inf,
-    help="Stop this number of seconds after the start of the command [default: run until Ctrl-C].",
+    help="Duration of the command, in seconds [default: run until Ctrl-C].",
 )
 @click.option(
     "--folder",

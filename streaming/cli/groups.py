@@ -87,15 +87,14 @@ _REASONS = {
 @click.option(
     "--tables",
     metavar="PATH",
-    help="Folder of the tables that contain the conditions of the groups [default: paths.tables in the settings, or no"
-    " tables if --bootstrap-server is set].",
+    help="Folder of the tables with the conditions of the groups [default: paths.tables in the settings; with"
+    " --bootstrap-server, no tables].",
 )
 @click.option(
     "--monitor",
     metavar="URL",
-    help="Address of a running monitor, for example http://localhost:9560. From the monitor, the command gets values"
-    " that the brokers do not report, such as the lag [default: links.page_url in the settings, or no address if"
-    " --bootstrap-server is set].",
+    help="Get the lag and other values from the monitor at this address, for example http://localhost:9560 [default:"
+    " links.page_url in the settings; with --bootstrap-server, no address].",
 )
 def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     bootstrap_server: str | None,

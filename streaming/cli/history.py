@@ -42,7 +42,7 @@ _Position = tuple[str, int, int]
     "--between",
     nargs=2,
     metavar="A B",
-    help="Compare two generations of the group. A and B are generations, for example 41 and 42, or times in UTC.",
+    help="Compare two generations of the group. Each of A and B is a generation (for example 41) or a time in UTC.",
 )
 @click.option("--tables", metavar="PATH", help="Folder of the tables [default: paths.tables in the settings].")
 @click.option("--cluster", metavar="NAME", help="Show only this cluster [default: all clusters in the tables].")

@@ -83,8 +83,8 @@ class _TopicPartitionCount(click.ParamType[tuple[str, int]]):
     "offers",
     multiple=True,
     metavar="LISTS",
-    help="Lists of the strategies that the members offer. The first --offers contains the current lists. The second"
-    " --offers contains the lists after the first rolling restart, and so on. See the example.",
+    help="Strategies that the members offer. The first --offers describes the members now. The second --offers"
+    " describes the members after the first rolling restart, and so on. See the example.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 @click.option("--tables", metavar="PATH", help="Folder of the tables [default: paths.tables in the settings].")
@@ -112,7 +112,7 @@ def what_if(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     \b
     sizes          partitions of each member; 2x3 means that two members have three partitions each
     score          fairness score from 0 to 100; 100 means that no valid assignment is fairer
-    excess         partitions of the busiest member, minus partitions of the busiest member in the fairest assignment
+    excess         partitions of the busiest member, minus the maximum in the fairest assignment, for example 6 - 4 = 2
     idle           number of members without a partition
     topic spread   largest difference in partitions of one topic between two subscribers
     moves          number of partitions that would move to a different member

@@ -121,12 +121,8 @@ class SecuritySettings(Section):
         description="Kafka's setting sasl.mechanism. Only the protocols SASL_PLAINTEXT and SASL_SSL use a mechanism.",
     )
     username: str | None = Field(None, min_length=1, description="User name for the mechanisms PLAIN and SCRAM.")
-    password: SecretStr | None = Field(
-        None, min_length=1, description="Password of the user in the setting kafka.security.username."
-    )
-    password_file: SecretFile | None = Field(
-        None, description="File that contains the password of the user in the setting kafka.security.username."
-    )
+    password: SecretStr | None = Field(None, min_length=1, description="Password of the SASL user.")
+    password_file: SecretFile | None = Field(None, description="File that contains the password of the SASL user.")
     oauth_token_endpoint: TokenEndpoint | None = Field(
         None,
         pattern="^https?://",

@@ -230,8 +230,8 @@ class MetricsSettings(Section):
 
     host: str = Field(
         "127.0.0.1",
-        description="Address on which the port listens. With the default address, the port accepts only connections"
-        " from this machine.",
+        description="Address on which the monitor listens. With the default address, the monitor accepts only"
+        " connections from this machine.",
     )
     port: int = Field(
         9560, ge=0, le=65535, description="HTTP port of /metrics, the pages and the API. 0 selects a free port."
@@ -243,8 +243,8 @@ class MetricsSettings(Section):
     )
     tls_key_file: str = Field(
         "",
-        description="PEM file with the private key of the certificate in tls_certificate_file. Other users must not be"
-        " able to read this file (chmod 600).",
+        description="PEM file with the private key of the certificate in metrics.tls_certificate_file. Other users"
+        " must not be able to read this file (chmod 600).",
     )
     basic_auth_users_file: str = Field(
         "",
@@ -261,8 +261,8 @@ class MetricsSettings(Section):
     )
     groups_deny: Pattern = Field(
         "",
-        description="Regular expression (RE2) for the groups that /metrics does not show, even if groups_allow also"
-        " matches. The default excludes no group.",
+        description="Regular expression (RE2) for the groups that /metrics does not show, even if they match"
+        " metrics.groups_allow. The default excludes no group.",
     )
     topics_allow: Pattern = Field(
         ".*",
@@ -272,8 +272,8 @@ class MetricsSettings(Section):
     )
     topics_deny: Pattern = Field(
         "",
-        description="Regular expression (RE2) for the topics that /metrics does not show, even if topics_allow also"
-        " matches. The default excludes no topic.",
+        description="Regular expression (RE2) for the topics that /metrics does not show, even if they match"
+        " metrics.topics_allow. The default excludes no topic.",
     )
     granularity: Literal["group", "topic", "partition", "member"] = Field(
         "topic",
@@ -283,8 +283,8 @@ class MetricsSettings(Section):
     top_k: int = Field(
         20,
         ge=0,
-        description="For this number of groups in each cluster, /metrics has the level of detail partition, even if"
-        " granularity is group or topic. The monitor selects the groups with the worst problems.",
+        description="Number of groups in each cluster for which /metrics has the level of detail `partition`, even if"
+        " metrics.granularity is group or topic. The monitor selects the groups with the worst problems.",
     )
     include: tuple[MetricName, ...] = Field(
         (),
@@ -294,15 +294,14 @@ class MetricsSettings(Section):
     exclude: tuple[MetricName, ...] = Field((), description="Names of metrics that /metrics never contains.")
     compatible_with: tuple[Literal["kafka_exporter", "kafka_lag_exporter"], ...] = Field(
         (),
-        description="Names of other exporters. /metrics then also contains metrics with the names that these exporters"
-        ' use, for every group and partition. For example, with ["kafka_exporter"], dashboards for kafka_exporter work'
-        " unchanged.",
+        description="Names of other exporters. For every group and partition, /metrics also contains the metrics of"
+        ' these exporters. For example, with ["kafka_exporter"], dashboards for kafka_exporter work unchanged.',
     )
     max_series: int = Field(
         1_500_000,
         ge=1_000,
-        description="Maximum number of series in /metrics. If there are more series, the monitor drops the finest level"
-        " of detail first. Within a level, it drops the series of the healthiest groups first. The metric"
+        description="Maximum number of series in /metrics. Above this maximum, the monitor drops the finest level of"
+        " detail first. Within a level, the monitor drops the series of the healthiest groups first. The metric"
         " rebalance_monitor_dropped_series counts the dropped series.",
     )
 
@@ -336,7 +335,7 @@ class SamplingSettings(Section):
     interval_seconds: Seconds = Field(
         5,
         description="Seconds between two samples of end offsets and topic metadata. If source.kind is admin-api, the"
-        " monitor also polls the groups at this interval. If samples use more than a tenth of a core, the monitor"
+        " monitor also polls the groups at this interval. If samples use more than 10 % of a CPU core, the monitor"
         " makes the interval longer, up to 15 seconds.",
     )
     lag_table_seconds: Seconds = Field(
@@ -364,21 +363,21 @@ class EvaluationSettings(Section):
     )
     storm_window_seconds: Seconds = Field(
         600,
-        description="Length of the time window in which the monitor counts the rebalances, joins and leaves of a"
-        " group.",
+        description="Length in seconds of the time window in which the monitor counts the rebalances, joins and leaves"
+        " of a group.",
     )
     storm_rebalances: int = Field(
         5,
         ge=2,
         description="A group has a rebalance storm if it has at least this number of rebalances within"
-        " storm_window_seconds.",
+        " evaluation.storm_window_seconds.",
     )
     flap_threshold: int = Field(
         3,
         ge=2,
         description="A member is flapping if it leaves the group at least this number of times within"
-        " storm_window_seconds. A leave counts only if the member also joined within the same window. A rejoin counts"
-        " as a leave.",
+        " evaluation.storm_window_seconds. A leave counts only if the member also joined within the same window. A"
+        " rejoin counts as a leave.",
     )
     stuck_after_seconds: Seconds = Field(
         300,

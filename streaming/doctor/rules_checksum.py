@@ -2,4 +2,4 @@
 
 from typing import Final
 
-RULES_CHECKSUM: Final = "sha256-941777a02320086a"
+RULES_CHECKSUM: Final = "sha256-6dd3ec6cb9cbaece"

@@ -27,7 +27,7 @@ DRIFT_PARTITIONS: Final = Signal(
     labels=(*OF_A_GROUP, "strategy"),
     help="Number of partitions whose owner breaks a rule of the group's strategy. For a strategy that the group does"
     " not use, the value is the number of partitions that would have a different owner with this strategy. By default,"
-    " only the groups with the worst problems have series for unused strategies and series with the value 0.",
+    " series for unused strategies and series with the value 0 exist only for the groups with the worst problems.",
     unknown="The value is 0 or unknown. If the verdict in `rebalance_monitor_assignment_verdict` is `match`,"
     " `equivalent` or `withheld`, the value is 0. For other verdicts, the value is unknown.",
     example="rebalance_monitor_drift_partitions > 0"
@@ -59,8 +59,8 @@ ASSIGNMENT_VERDICT: Final = Signal(
 EXCESS_PARTITIONS: Final = Signal(
     name="rebalance_monitor_excess_partitions",
     unit="partitions",
-    help="Number of excess partitions of the member with the most partitions. For example, the value is 2 if this"
-    " member has 6 partitions, but no member has more than 4 partitions in the fairest valid assignment.",
+    help="Number of excess partitions of the member with the most partitions. Example: this member has 6 partitions. In"
+    " the fairest valid assignment, no member has more than 4 partitions. Then the value is 2.",
     unknown=f"{_MEMBERS_UNKNOWN} {_NOT_COMPARABLE} {_TOO_MANY_SUBSCRIPTIONS}",
     example="topk(10, rebalance_monitor_excess_partitions > 0)",
 )
@@ -73,10 +73,11 @@ IMBALANCE_SCORE: Final = Signal(
     ),
     granularity=PARTITION,
     help="Fairness score from 0 to 100. The score is 100 if no valid assignment shares the work more evenly. The score"
-    " is 0 if a fairer assignment exists, but one member or one client host does all the work.",
-    unknown=f"{_MEMBERS_UNKNOWN} {_NOT_COMPARABLE} Series for `partitions` are also absent if the members have too many"
-    " different subscriptions. Series for `lag` and `throughput` are also absent until the monitor has measured the"
-    " current assignment. These series are also absent if the lag or the throughput of a partition is unknown.",
+    " is 0 if one member or one client host does all the work, and a fairer assignment exists.",
+    unknown=f"{_MEMBERS_UNKNOWN} {_NOT_COMPARABLE} Series with the measure `partitions` are also absent if the members"
+    " have too many different subscriptions. Series with the measure `lag` or `throughput` are also absent until the"
+    " monitor has measured the current assignment. These series are also absent if the lag or the throughput of a"
+    " partition is unknown.",
     example='bottomk(10, rebalance_monitor_imbalance_score{measure="partitions", scope="member"} < 100)',
 )
 WORK_IMBALANCE_RATIO: Final = Signal(
@@ -87,7 +88,7 @@ WORK_IMBALANCE_RATIO: Final = Signal(
     granularity=PARTITION,
     help="Work of the busiest member, divided by the mean work of all members. If the label `measure` is `lag`, work is"
     " the lag in records. If `measure` is `throughput`, work is the throughput in records per second. If the label"
-    " `scope` is `host`, the value compares client hosts instead of members.",
+    " `scope` is `host`, the value is for client hosts instead of members.",
     unknown="The monitor has not measured the current assignment yet. The series is also absent if the work of a"
     " partition is unknown, or if the total work of the group is 0.",
     example='rebalance_monitor_work_imbalance_ratio{measure="throughput", scope="member"} > 2',
@@ -96,10 +97,10 @@ TOPIC_SKEW: Final = Signal(
     name="rebalance_monitor_topic_skew",
     unit="partitions",
     labels=(*OF_A_GROUP, "remedy"),
-    help="Number of partitions that members have too many because of topic skew. Topic skew means that the same members"
-    " have an extra partition in several topics. In the fairest valid assignment, other members own the surplus"
-    " partitions. The range strategy can cause topic skew. The label `remedy` names a strategy that removes the topic"
-    " skew. If no known strategy removes the topic skew, the label `remedy` is empty.",
+    help="Number of surplus partitions because of topic skew. Topic skew means that the same members have an extra"
+    " partition in several topics. In the fairest valid assignment, other members own the surplus partitions. The range"
+    " strategy can cause topic skew. The label `remedy` names a strategy that removes the topic skew. If no known"
+    " strategy removes the topic skew, the label `remedy` is empty.",
     unknown="The assignment has no topic skew, or the topic skew is unknown.",
     example='rebalance_monitor_topic_skew{remedy!=""} > 0',
 )
@@ -108,7 +109,7 @@ WHAT_IF_EXCESS_PARTITIONS: Final = Signal(
     unit="partitions",
     labels=(*OF_A_GROUP, "strategy"),
     granularity=PARTITION,
-    help="Number of excess partitions that the group would have with the strategy in the label. For the"
+    help="Number of excess partitions that the group would have with the strategy in the label `strategy`. For the"
     " definition of excess partitions, see `rebalance_monitor_excess_partitions`.",
     unknown=_UNFAIR_ONLY,
     example='min by (cluster, group) (rebalance_monitor_what_if_excess_partitions{strategy=~"sticky|uniform"})',
@@ -118,7 +119,7 @@ WHAT_IF_MOVED_PARTITIONS: Final = Signal(
     unit="partitions",
     labels=(*OF_A_GROUP, "strategy"),
     granularity=PARTITION,
-    help="Number of partitions that would move if the group changed to the strategy in the label.",
+    help="Number of partitions that would move if the group used the strategy in the label `strategy`.",
     unknown=_UNFAIR_ONLY,
     example="rebalance_monitor_what_if_moved_partitions"
     " and on (cluster, group, strategy) rebalance_monitor_what_if_excess_partitions == 0",
@@ -152,7 +153,7 @@ BUSIEST_MEMBER: Final = Signal(
     unit="partitions",
     labels=(*OF_A_GROUP, "client_id", "client_host", "group_instance_id"),
     help="Number of partitions of the busiest member. The busiest member is the member with the most partitions. If"
-    " several members have this number of partitions, the busiest member is the first of these members, sorted by"
+    " several members have this number of partitions, the busiest member is the member with the alphabetically first"
     " member id. The labels identify the busiest member. A group has at most one series at any time.",
     unknown="The number of excess partitions is 0 or unknown.",
     example="topk(10, rebalance_monitor_busiest_member)",
@@ -181,11 +182,10 @@ UNOWNED_RECORDS: Final = Signal(
 UNEVEN_WORK_RECORDS_PER_SECOND: Final = Signal(
     name="rebalance_monitor_uneven_work_records_per_second",
     unit="records per second",
-    help="Excess work of the busiest member, in records per second. The work of a member is the produce rate of its"
-    " partitions. The busiest member is the member with the most work. For example, the value is 30 if this"
-    " member has 50 records per second, but no member has more than 20 records per second in the fairest assignment."
-    " The series exists only if the value is at least 10 records per second, and at least half of the largest work of a"
-    " member in the fairest assignment.",
+    help="Excess work of the busiest member, in records per second. The work of a member is the total produce rate of"
+    " its partitions. The busiest member is the member with the most work. Example: this member receives 70 records per"
+    " second. In the fairest assignment, the maximum of all members is 40. Then the value is 30. The series exists only"
+    " if the value is at least 10 records per second, and at least half of this maximum (20 in the example).",
     unknown="The members share the work evenly, or a hot partition prevents a fairer assignment. The series is also"
     " absent if the produce rate of a partition is unknown.",
     example="topk(10, rebalance_monitor_uneven_work_records_per_second)",
@@ -195,7 +195,7 @@ ASSIGNMENT_TIMESTAMP_SECONDS: Final = Signal(
     unit="seconds",
     help="Start time of the current assignment, in seconds since 1970. The value is the timestamp of the record"
     " that contains the assignment.",
-    unknown="The group has no known excess partitions and no known drift.",
+    unknown="The monitor has found no excess partitions and no drift in the group.",
     example="time() - rebalance_monitor_assignment_timestamp_seconds"
     " and on (cluster, group) rebalance_monitor_excess_partitions > 0",
 )

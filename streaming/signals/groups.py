@@ -29,15 +29,15 @@ GROUP_INFO: Final = Signal(
             "ignore_alerts": ("true", "false"),
         }
     ),
-    help="Type, strategy, state, coordinator and settings of the group, as labels. The value is always 1. The labels"
-    " `group_type`, `protocol_type`, `protocol` and `state` use Kafka's names. The label `state` is Unknown if records"
-    " of the group are missing, or if an open transaction blocks the group's partition of `__consumer_offsets`. The"
-    " states PreparingRebalance and CompletingRebalance, and the states of streams groups, come from the last"
-    " ListGroups response. The label `protocol` is the name of the strategy. The label `protocol_source` is `records`"
-    " if a record contains the name of the strategy. The label `protocol_source` is `broker` if only the group"
-    " coordinator reported the name of the strategy. If the strategy is unknown, `protocol` and `protocol_source` are"
-    " empty. The label `coordinator` is the id of the broker that coordinates the group. The labels `team`,"
-    " `max_severity` and `ignore_alerts` come from the entries `[[groups]]` in the settings.",
+    help="The labels describe the type, strategy, state, coordinator and settings of the group. The value is always 1."
+    " The labels `group_type`, `protocol_type`, `protocol` and `state` use Kafka's names. The label `state` is Unknown"
+    " if records of the group are missing, or if an open transaction blocks the group's partition of"
+    " `__consumer_offsets`. The states PreparingRebalance and CompletingRebalance, and the states of streams groups,"
+    " come from the last ListGroups response. The label `protocol` is the name of the strategy. The label"
+    " `protocol_source` is `records` if a record contains the name of the strategy. The label `protocol_source` is"
+    " `broker` if only the group coordinator reported the name of the strategy. If the strategy is unknown, `protocol`"
+    " and `protocol_source` are empty. The label `coordinator` is the id of the broker that coordinates the group. The"
+    " labels `team`, `max_severity` and `ignore_alerts` come from the entries `[[groups]]` in the settings.",
     unknown="The group does not exist. Each existing group has exactly one series.",
     example='count by (cluster, state) (rebalance_monitor_group_info{group_type="classic"})',
 )
@@ -96,8 +96,8 @@ GROUP_LISTING_GAPS: Final = Signal(
     unit="brokers",
     labels=(*OF_A_CLUSTER, "reason"),
     granularity=CLUSTER,
-    help="Number of brokers whose ListGroups response is missing or incomplete, by reason. While a response is missing"
-    " or incomplete, the monitor does not treat any group as deleted.",
+    help="Number of brokers whose ListGroups response is missing or incomplete, by reason. While the response of a"
+    " broker is missing or incomplete, the monitor does not treat any group as deleted.",
     unknown="All responses are complete, or the monitor has not listed the groups yet.",
     example="sum by (cluster, reason) (rebalance_monitor_group_listing_gaps) > 0",
 )

@@ -29,9 +29,9 @@ GROUP_LAG_SECONDS: Final = Signal(
 GROUP_LAG_SECONDS_IS_BOUND: Final = Signal(
     name="rebalance_monitor_group_lag_seconds_is_bound",
     unit="boolean",
-    help="The value is 1 if `rebalance_monitor_group_lag_seconds` is only a lower bound. The exact lag is unknown if"
-    " the group's oldest unread record was written before the oldest sample of the end offset. The lower bound is the"
-    " age of the oldest sample.",
+    help="The value is 1 if `rebalance_monitor_group_lag_seconds` is only a lower bound. If the group's oldest unread"
+    " record is older than the oldest sample of the end offset, the exact age of the record is unknown. The lower bound"
+    " is the age of the oldest sample.",
     unknown="The group's lag in seconds is exact or unknown.",
     example="rebalance_monitor_group_lag_seconds and on (cluster, group) rebalance_monitor_group_lag_seconds_is_bound",
 )
@@ -100,10 +100,10 @@ GROUP_SECONDS_UNTIL_LOST: Final = Signal(
     " if retention has already deleted unread records. The monitor computes two estimates and exports the smaller"
     " estimate. The first estimate uses the growth rate of the log start offset. The second estimate uses the topic's"
     " retention.ms and the lag in seconds.",
-    unknown="The time is longer than one day, or no partition of the group has an estimate. A partition has no estimate"
-    " if the lag is zero or unknown. An estimate needs the growth rate of the log start offset, or the topic's"
-    " retention.ms. The growth rate is known if the log start offset moved at least two times in the last 24 hours. To"
-    " read retention.ms, the monitor needs DESCRIBE_CONFIGS on the topic.",
+    unknown="The estimated time is longer than one day, or no partition of the group has an estimate. A partition has"
+    " no estimate if the lag is zero or unknown. An estimate needs the growth rate of the log start offset, or the"
+    " topic's retention.ms. The growth rate is known if the log start offset moved at least two times in the last 24"
+    " hours. To read retention.ms, the monitor needs DESCRIBE_CONFIGS on the topic.",
     example="rebalance_monitor_group_seconds_until_lost < 3600",
 )
 GROUP_LAST_COMMIT_TIMESTAMP_SECONDS: Final = Signal(
@@ -136,8 +136,8 @@ GROUP_PRODUCED_RECORDS_PER_SECOND: Final = Signal(
 GROUP_CATCH_UP_SECONDS: Final = Signal(
     name="rebalance_monitor_group_catch_up_seconds",
     unit="seconds",
-    help="Estimated time until the group has no lag, in seconds. The value is the lag, divided by the difference"
-    " between the consume rate and the produce rate. The estimate assumes that these rates do not change.",
+    help="Estimated time until the group has no lag, in seconds. The value is lag / (consume rate - produce rate)."
+    " The estimate assumes that these rates do not change.",
     unknown="The group has no lag, or the produce rate is at least 98 % of the consume rate. The series is also absent"
     " if the lag or one of the rates is unknown.",
     example="rebalance_monitor_group_catch_up_seconds > 3600",
@@ -172,23 +172,23 @@ GROUP_LAG_CAUSE_INFO: Final = Signal(
             )
         }
     ),
-    help="Cause of the group's lag, as labels. The value is always 1. The label `cause` names the cause. The other"
-    " labels name the partition, member or client host that causes the lag. A label that does not apply is empty. The"
-    " group's page shows the evidence for the cause.",
-    unknown="No partition of the group is late. A partition is late if two conditions are true for one minute: its"
-    " lag is 30 seconds or more, and its lag at the last commit was also 30 seconds or more. A partition with the"
-    " status STOP is late as soon as its lag is 30 seconds or more. The series is also absent if an open transaction"
-    " blocks the group's partition of `__consumer_offsets`.",
+    help="The labels describe the cause of the group's lag. The value is always 1. The label `cause` names the cause."
+    " The other labels name the partition, member or client host that causes the lag. A label that does not apply is"
+    " empty. The group's page shows the evidence for the cause.",
+    unknown="No partition of the group is late. A partition is behind if its lag is 30 seconds or more now, and was"
+    " 30 seconds or more at the last commit. A partition is late if it has been behind for one minute. A partition with"
+    " the status STOP is late as soon as its lag is 30 seconds or more. The series is also absent if an open"
+    " transaction blocks the group's partition of `__consumer_offsets`.",
     example='rebalance_monitor_group_lag_cause_info{cause="hot_partition"}',
 )
 GROUP_WORST_PARTITION_INFO: Final = Signal(
     name="rebalance_monitor_group_worst_partition_info",
     unit="boolean",
     labels=(*OF_A_GROUP, "topic", "partition", "client_id", "client_host", "group_instance_id"),
-    help="Partition with the largest lag in seconds, and the owner of this partition, as labels. The value is always 1."
-    " The series exists only if the lag of the group is above the group's limit `max_lag_seconds`. The labels of the"
-    " owner are empty if the partition has no owner, or if the owner is unknown.",
-    unknown="The lag of the group is not above its limit, or the lag is unknown.",
+    help="The labels name the partition with the largest lag in seconds, and the owner of this partition. The value is"
+    " always 1. The series exists only if the group's lag in seconds is above the group's limit `max_lag_seconds`. The"
+    " labels of the owner are empty if the partition has no owner, or if the owner is unknown.",
+    unknown="The group's lag in seconds is not above `max_lag_seconds`, or is unknown.",
     example="rebalance_monitor_group_worst_partition_info * on (cluster, group) group_left"
     " rebalance_monitor_group_lag_seconds",
 )

@@ -26,10 +26,10 @@ MONITOR_INFO: Final = Signal(
     labels=(*OF_A_CLUSTER, "version", "source", "page_url", "grafana_url", "runbook_url"),
     label_values=MappingProxyType({"source": ("offsets-topic", "admin-api")}),
     granularity=CLUSTER,
-    help="Version, source and links of the monitor, as labels. The value is always 1. The label `version` is the"
-    " version of the monitor. The label `source` is the setting `source.kind`. With `offsets-topic`, the monitor reads"
-    " groups and commits from the topic __consumer_offsets. With `admin-api`, the monitor polls the group"
-    " coordinators. The labels `page_url`, `grafana_url` and `runbook_url` are the addresses from the settings in"
+    help="The labels describe the version, the source and the links of the monitor. The value is always 1. The label"
+    " `version` is the version of the monitor. The label `source` is the setting `source.kind`. With `offsets-topic`,"
+    " the monitor reads groups and commits from the topic __consumer_offsets. With `admin-api`, the monitor polls the"
+    " group coordinators. The labels `page_url`, `grafana_url` and `runbook_url` are the addresses from the settings in"
     " `[links]`. Alerts contain links to these addresses. A label is empty if its setting is empty.",
     unknown=_ALWAYS,
     example='rebalance_monitor_info{source="admin-api"}',
@@ -79,7 +79,7 @@ RECORDS_SKIPPED: Final = Signal(
     labels=(*OF_A_CLUSTER, "reason"),
     granularity=CLUSTER,
     help="Number of records that the monitor skipped, by reason. If the monitor cannot decode the data of one member"
-    " in a record, it skips only this data. The value also counts this record. The table `quarantine` describes all"
+    " in a record, it skips only this data, but the value counts the record. The table `quarantine` describes all"
     " skipped records, except records with the reason foreign_partition.",
     unknown="The monitor has not skipped any record for this reason.",
     example="increase(rebalance_monitor_records_skipped_total[1h]) > 0",
@@ -89,7 +89,7 @@ OFFSETS_TOPIC_LAG: Final = Signal(
     unit="records",
     labels=(*OF_A_CLUSTER, "partition"),
     granularity=CLUSTER,
-    help="Number of records that the monitor has not read yet, by __consumer_offsets partition. The value counts"
+    help="Number of records of __consumer_offsets that the monitor has not read yet, by partition. The value counts"
     " records up to the high watermark.",
     unknown="The partition was not sampled recently, or `source.kind` is `admin-api`.",
     example="sum by (cluster) (rebalance_monitor_offsets_topic_lag)",
@@ -99,7 +99,7 @@ OFFSETS_TOPIC_BLOCKED: Final = Signal(
     unit="records",
     labels=(*OF_A_CLUSTER, "partition"),
     granularity=CLUSTER,
-    help="Number of records that the monitor cannot read because of an open transaction, by __consumer_offsets"
+    help="Number of records of __consumer_offsets that the monitor cannot read because of an open transaction, by"
     " partition. While the transaction is open, the states of the groups in this partition are unknown.",
     unknown="The partition was not sampled recently, or `source.kind` is `admin-api`.",
     example="rebalance_monitor_offsets_topic_blocked > 0",
@@ -120,8 +120,8 @@ OFFSETS_TOPIC_LEADERLESS_PARTITIONS: Final = Signal(
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
     help="Number of __consumer_offsets partitions without a leader. The groups in these partitions have no coordinator,"
-    " so they cannot commit and cannot rebalance. While one of these partitions has no leader, the source"
-    " `offsets-topic` reads no partition.",
+    " so they cannot commit and cannot rebalance. While any partition of __consumer_offsets has no leader, the"
+    " source `offsets-topic` reads no partition.",
     unknown="The brokers were not sampled recently, or the cluster metadata does not contain the topic"
     " __consumer_offsets.",
     example="rebalance_monitor_offsets_topic_leaderless_partitions > 0",
@@ -207,7 +207,8 @@ QUERY_RESTARTS: Final = Signal(
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
     help="Number of times that the monitor restarted the streaming query after a failure. If the monitor watches"
-    " several clusters, the value also counts failed attempts to watch the cluster, for example failed connections.",
+    " several clusters, the value of each cluster also counts failed attempts to watch this cluster, for example failed"
+    " connections.",
     unknown=_ALWAYS,
     example="increase(rebalance_monitor_query_restarts_total[15m]) > 0",
 )

@@ -68,7 +68,7 @@ MOVED_PARTITIONS: Final = Signal(
     label_values=MappingProxyType({"necessary": ("true", "false", "unknown")}),
     granularity=PARTITION,
     help="Number of partitions that moved to a different owner. `necessary=false` means that a valid assignment without"
-    " this move would be at least as fair as the actual assignment. `necessary=unknown` means that the monitor does not"
+    " this move could be equally fair or fairer. `necessary=unknown` means that the monitor does not"
     " know whether the move was necessary.",
     unknown="The group has no moves with this value of the label `necessary`.",
     example='topk(10, increase(rebalance_monitor_moved_partitions_total{necessary="false"}[1d]))',

@@ -378,8 +378,8 @@ OTHERS = (
         says=(
             "prod: /metrics leaves out 4k series (max_series)",
             (
-                "The setting metrics.max_series removes 4k series from /metrics. Alerts about some groups can be "
-                "missing. What to do: raise metrics.max_series, choose a coarser metrics.granularity, or exclude "
+                "The setting metrics.max_series removes 4k series from /metrics. Alerts about some groups might "
+                "not fire. What to do: raise metrics.max_series, choose a coarser metrics.granularity, or exclude "
                 "groups that you do not need."
             ),
         ),

@@ -476,8 +476,8 @@ VANISHED = (
                 "Less than one hour ago, the group had 3 members. Now the monitor does not find the group. Kafka never "
                 "deletes a group that has members. Likely causes: records of __consumer_offsets were lost, or the "
                 "monitor's settings now exclude the group. What to do: run kafka-consumer-groups.sh --describe "
-                "--group. If Kafka does not know the group, its offsets are lost. Check auto.offset.reset before you "
-                "restart the members."
+                "--group. If Kafka does not know the group, the group's offsets are lost. Check auto.offset.reset "
+                "before you restart the members."
             ),
         ),
     ),

@@ -25,7 +25,7 @@ _MISPLACED = pa.struct(
 
 _DRIFT_PARTITIONS = (
     "number of partitions whose owner breaks a rule of the group's own strategy. If `is_group_strategy` is false, the"
-    " value is the number of partitions that `strategy` would assign to a different member. Null if unknown"
+    " value is the number of partitions that would have a different owner with `strategy`. Null if unknown"
 )
 _ASSIGNED_BY = (
     "library that computed the assignment: `java`, `librdkafka`, `kafka-python`, `aiokafka`, `kafkajs`, `sarama`,"
@@ -60,8 +60,8 @@ ASSIGNMENT_DRIFT = Table(
                 "reason",
                 pa.string(),
                 "reason for the verdict `unknown`, `not_evaluated` or `differs_from_java`. For the verdict `drift`, the"
-                " value shows why the monitor checked only the rules that all strategies share. The value is empty if"
-                " the monitor checked all rules of the strategy. Empty for all other verdicts",
+                " value shows why the monitor checked only the rules that all strategies share. If the monitor checked"
+                " all rules of the strategy, the value is empty. For all other verdicts, the value is also empty",
             ),
             column("drift_partitions", pa.int32(), _DRIFT_PARTITIONS),
             column(
@@ -79,7 +79,7 @@ ASSIGNMENT_DRIFT = Table(
             column(
                 "evidence",
                 pa.list_(pa.string()),
-                "facts from which the monitor determined `assigned_by`, for example the form of the assignments or the"
+                "data from which the monitor determined `assigned_by`, for example the form of the assignments or the"
                 " leader's client id",
             ),
             NOT_KNOWN,
@@ -87,7 +87,7 @@ ASSIGNMENT_DRIFT = Table(
                 "metadata_sampled_time",
                 TIME,
                 "time when the monitor sampled the topic metadata for the verdict. If the topics were sampled at"
-                " different times, the value is the earliest time",
+                " different times, the value is the earliest of these times",
             ),
         ]
     ),

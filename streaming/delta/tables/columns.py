@@ -65,7 +65,7 @@ SAMPLED_PARTITION = (
     *SAMPLED,
     GROUP,
     column("topic", pa.string(), "name of the topic"),
-    column("partition", pa.int32(), "number of the partition in the topic"),
+    column("partition", pa.int32(), "partition number"),
 )
 GENERATION = column(
     "generation_id",

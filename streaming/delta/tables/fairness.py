@@ -37,8 +37,8 @@ ASSIGNMENT_IMBALANCE = Table(
     "how evenly the work of one generation is distributed. The column `scope` shows who shares the work: all members,"
     " all client hosts, or the subscribers of one topic. If `measure` is `partitions`, the monitor writes rows for each"
     " evaluated generation. If `measure` is `lag` or `throughput`, the monitor writes the first row of an assignment"
-    " after the first measurement. Later, it writes a new row in three cases: the score differs by at least ten points"
-    " from the score in the last row, the score becomes known or unknown, or the reason for an unknown score changes",
+    " after the first measurement. Later, the monitor writes a new row if the score changed by at least ten points"
+    " since the last row. It also writes a new row if `score_reason` or `unknown_reason` changed",
     pa.schema(
         [
             *_MEASURED,
@@ -76,8 +76,8 @@ ASSIGNMENT_IMBALANCE = Table(
             column(
                 "busiest",
                 pa.string(),
-                "member or host with the most work. If several members or hosts have equally much work, the first of"
-                " their names in alphabetical order. Null if there is no work",
+                "member or host with the most work. If several names are possible, the value is the first name in"
+                " alphabetical order. Null if there is no work",
             ),
             column(
                 "idle",
@@ -113,21 +113,22 @@ ASSIGNMENT_IMBALANCE = Table(
                 "score",
                 pa.float64(),
                 "fairness score from 0 to 100. The score is 100 if no valid assignment shares the work more evenly."
-                " The score is 0 if one member or host has all the work, and a fairer valid assignment exists. Null if"
-                " unknown (see `score_reason`)",
+                " The score is 0 if a fairer valid assignment exists, but one member or host has all the work. Null if"
+                " unknown (see `score_reason` and `unknown_reason`)",
             ),
             column(
                 "score_reason",
                 pa.string(),
                 "reason why the score is null: `metadata_missing`, `metadata_changed`, `law_broken`,"
                 " `partitions_shared`, `partitions_unassigned`, `subscriptions_too_many`, `member_subscription`,"
-                " `resolved_regex`, `topic_names`, `kafka_streams`. Empty if the score is not null",
+                " `resolved_regex`, `topic_names`, `kafka_streams`. Empty if the score is known, or if"
+                " `unknown_reason` contains the reason",
             ),
             column(
                 "excess",
                 pa.float64(),
-                "work of the busiest member or host, minus the work of the busiest member or host in the fairest valid"
-                " assignment. The unit depends on `measure`",
+                "excess work of the busiest member or host. For example, the value is 20 if its work is 100, but no"
+                " member or host has more than 80 in the fairest valid assignment. The unit depends on `measure`",
             ),
             column(
                 "unknown_reason",
@@ -141,7 +142,7 @@ ASSIGNMENT_IMBALANCE = Table(
                 _SKEW,
                 "topic skew of the group. If a topic cannot be divided equally, some members get one extra partition."
                 " Topic skew means that the same members have the extra partitions of several topics. The field"
-                " `members` contains at most ten members: the members with the most extra partitions. The field"
+                " `members` contains up to ten members. No other member has more extra partitions. The field"
                 " `topics` is the number of topics in which each of these members has the extra partition. The field"
                 " `surplus_partitions` is the number of partitions that the busiest members together would lose in the"
                 " fairest valid assignment. Null if there is no skew, if `measure` is not `partitions`, or if `scope`"
@@ -168,7 +169,7 @@ WHAT_IF = Table(
                 "change",
                 pa.string(),
                 "assumed change of the group. The values are `as it is` (no change), `1 member more` and `1 member"
-                " fewer`. In a row with `1 member fewer`, the member with the most partitions leaves",
+                " fewer`. A row with `1 member fewer` assumes that the member with the most partitions leaves",
             ),
             column(
                 "strategy",
@@ -190,26 +191,27 @@ WHAT_IF = Table(
             column(
                 "excess_partitions",
                 pa.int32(),
-                "number of partitions of the busiest member, minus the number of partitions of the busiest member in"
-                " the fairest valid assignment. Null if unknown",
+                "number of excess partitions of the busiest member. For example, the value is 2 if this member has 6"
+                " partitions, but no member has more than 4 in the fairest valid assignment. Null if unknown",
             ),
             column("idle_members", pa.int32(), "number of members without partitions"),
             column(
                 "moved_partitions",
                 pa.int32(),
-                "number of partitions that would move from their current owner to a different member",
+                "number of partitions that would have a different owner than in the current assignment",
             ),
             column(
                 "unavoidable_moves",
                 pa.int32(),
-                "number of partitions of the member that leaves. Every strategy must move these partitions",
+                "number of partitions that every strategy must move, for example the partitions of the member that"
+                " leaves",
             ),
             column("unassigned_partitions", pa.int32(), "number of partitions without an owner"),
             column(
                 "widest_topic_spread",
                 pa.int32(),
-                "largest spread of a topic. The spread of a topic is the difference between the partition counts of"
-                " its busiest and its least busy subscriber",
+                "largest spread of a topic. For example, the spread of a topic is 2 if one subscriber owns three of its"
+                " partitions, and all other subscribers own one",
             ),
             column("widest_spread_topic", pa.string(), "topic with the largest spread. Null if all spreads are 0"),
             column(
@@ -221,8 +223,8 @@ WHAT_IF = Table(
             column(
                 "removes_topic_skew",
                 pa.bool_(),
-                "true if the strategy of this row removes the topic skew with the fewest moves. Null if there is no"
-                " skew",
+                "true for the strategy that removes the topic skew best. Of all strategies with the score 100, this"
+                " strategy moves the fewest partitions. Null if there is no skew",
             ),
         ]
     ),

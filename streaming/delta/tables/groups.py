@@ -73,7 +73,7 @@ GROUP_GENERATIONS = Table(
                 pa.string(),
                 "state of the group: `Stable`, `Empty`, `Assigning`, `Reconciling`, `Dead`, `Gone` or `Unknown`."
                 " `Gone` means that the brokers no longer list the group, but no record shows its end. `Unknown` means"
-                " that a record is missing or could not be decoded, or that the group is a streams group with members",
+                " that a record is missing or could not be decoded. Streams groups with members are also `Unknown`",
             ),
             GENERATION,
             column(
@@ -121,8 +121,7 @@ GROUP_GENERATIONS = Table(
             column(
                 "empty_transitions_total",
                 pa.int64(),
-                "number of times that the last member left the group. The count starts when the monitor first sees the"
-                " group",
+                "number of times that the last member left the group, since the monitor first saw the group",
             ),
             column(
                 "incarnations",
@@ -167,8 +166,8 @@ REBALANCES = Table(
                 " group coordinator reported the change. `member_gone` means that a member left, timed out or was"
                 " fenced. `metadata_changed` means that a topic has more partitions than before. `cooperative_followup`"
                 " means that the rebalance is a later round of a cooperative rebalance. `unexplained` means that the"
-                " records show none of the other causes. For example, the cause can be the deletion of a topic. No"
-                " record shows such a deletion. Null if records are missing",
+                " records show none of the other causes. For example, no record shows that a topic was deleted. Null if"
+                " records are missing",
             ),
             column("members", pa.int32(), "number of members after the rebalance"),
             column("protocol", pa.string(), "name of the strategy after the rebalance"),
@@ -193,8 +192,9 @@ REBALANCES = Table(
             column(
                 "fewest_moves",
                 pa.int32(),
-                "smallest possible number of partition moves. With fewer moves, the assignment would be invalid, or"
-                " less balanced than the actual assignment. Null if unknown, for example if `unowned` is not empty",
+                "smallest number of partition moves that the rebalance needed. A smaller number would make the"
+                " assignment invalid, or less balanced than the actual assignment. Null if unknown, for example if"
+                " `unowned` is not empty",
             ),
             column(
                 "fewest_is_exact",
@@ -205,20 +205,20 @@ REBALANCES = Table(
                 "withheld_partitions",
                 pa.int32(),
                 "number of withheld partitions in this round of a cooperative rebalance (KIP-429). A withheld"
-                " partition was revoked from its owner and has no new owner yet. Usually, the next round assigns the"
-                " withheld partition to a different member. If the topic was deleted, no member gets the partition",
+                " partition was revoked from its owner and has no new owner yet. Usually, it gets a new owner in the"
+                " next round. If the topic was deleted, no member gets the partition",
             ),
             column(
                 "unowned",
                 NAMED_PARTITIONS,
                 "partitions without an owner after the rebalance, including withheld partitions. The column contains"
-                " only partitions that had an earlier owner, or that a member claims. No record shows the deletion of a"
-                " topic. So some of these partitions may no longer exist",
+                " only partitions that a member owned earlier, or that a member claims. No record shows the deletion of"
+                " a topic. So some of these partitions may no longer exist",
             ),
             column(
                 "unowned_before_partitions",
                 pa.int32(),
-                "number of partitions in `unowned` that already had no owner after the previous rebalance",
+                "number of partitions in `unowned` that also had no owner after the previous rebalance",
             ),
             column("claimed_twice", NAMED_PARTITIONS, "partitions that two members claimed when they joined"),
             column(
@@ -237,7 +237,7 @@ REBALANCES = Table(
             column(
                 "skipped_generations",
                 pa.int64(),
-                "number of generations after the previous row and before this row. No record shows these generations",
+                "number of generations between the previous row and this row. No record shows these generations",
             ),
             column(
                 "not_known",
@@ -311,8 +311,8 @@ GROUP_CONDITIONS = Table(
             column(
                 "read_up_to_time",
                 TIME,
-                "time up to which the monitor had read the group's records at this sample. Null if `is_repeated` is"
-                " true, or if the group no longer exists",
+                "at this sample, the monitor had read the group's records up to `read_up_to_time`. Null if"
+                " `is_repeated` is true, or if the group no longer exists",
             ),
         ]
     ),
@@ -341,53 +341,53 @@ COMMIT_GAPS = Table(
                 "reason why `commit_gap_ms` is unknown. `no_commit_before` means that the group had no commit before"
                 " the rebalance. `no_commit_after` means that the monitor closed the gap before the group committed"
                 " again. `offsets_missing` means that a record in the gap is missing or could not be decoded. It is"
-                " unknown whether this record is a commit. `clock_went_back` means that the clocks of two brokers"
-                " differ: the first commit after the rebalance has an earlier timestamp than the last commit before the"
-                " rebalance",
+                " unknown whether this record is a commit. `clock_went_back` means that the first commit after"
+                " the rebalance has an earlier timestamp than the last commit before the rebalance. The cause is that"
+                " the clocks of two brokers differ",
             ),
             column(
                 "worst_topic",
                 pa.string(),
-                "topic of the worst partition: the partition with the longest time from its last commit before the"
-                " rebalance to its first commit after the rebalance",
+                "topic of the worst partition, which is the partition with the longest commit gap",
             ),
             column(
                 "worst_partition",
                 pa.int32(),
-                "number of the worst partition. Null if unknown, or if no partition had a commit after the rebalance",
+                "partition number of the worst partition. Null if unknown, or if no partition had a commit after the"
+                " rebalance",
             ),
             column(
                 "worst_gap_ms",
                 pa.int64(),
-                "milliseconds from the last commit before the rebalance to the first commit after the rebalance, for"
-                " the worst partition",
+                "commit gap of the worst partition: milliseconds from its last commit before the rebalance to its first"
+                " commit after the rebalance",
             ),
             column(
                 "silent_partitions",
                 pa.int32(),
-                "number of partitions with a commit before the rebalance, but without a commit after the rebalance."
-                " The count ends when the monitor closes the gap. Null if unknown",
+                "number of partitions that had a commit before the rebalance, but no new commit until the monitor"
+                " closed the gap. Null if unknown",
             ),
             column(
                 "usual_interval_ms",
                 pa.int64(),
-                "mean time between two consecutive commits of a partition in the previous generation, in milliseconds."
-                " Null if unknown",
+                "mean milliseconds between two consecutive commits of the same partition, in the generation before the"
+                " rebalance. Null if unknown",
             ),
             column(
                 "recommitted_records",
                 pa.int64(),
                 "number of records that the group read again, because committed offsets decreased during the rebalance."
-                " The value is the sum of these decreases in all partitions. The real number can be larger, because the"
-                " monitor sees only commits. Null if unknown, or if no partition has a commit both before and after the"
-                " rebalance. Also null if the decrease may be an offset reset, which is possible only while the group"
-                " has no members",
+                " The value is the sum of these decreases in all partitions. The real number can be larger, because"
+                " records that were read but not committed are not counted. Null if unknown, or if no partition has a"
+                " commit both before and after the rebalance. Also null if the decrease may be an offset reset by an"
+                " operator",
             ),
             column(
                 "closed_by",
                 pa.string(),
                 "reason why the monitor closed the gap. `all_committed` means that each partition with a commit before"
-                " the rebalance has a new commit. Partitions whose committed offset no longer exists do not count."
+                " the rebalance has a new commit. Partitions whose committed offset no longer exists are ignored."
                 " `next_rebalance` means that the next rebalance started. `round_passed` means that more than"
                 " `evaluation.stuck_after_seconds` have passed since the rebalance. `group_deleted` means that the"
                 " group was deleted. `nothing_before` means that the group had no commit before the rebalance",

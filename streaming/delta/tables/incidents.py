@@ -35,7 +35,7 @@ INCIDENTS = Table(
             column(
                 "incident_id",
                 pa.string(),
-                "id of the incident. The id stays the same, also after a restart of the monitor or a rebuild of its"
+                "id of the incident. The id stays the same, even after a restart of the monitor or a rebuild of its"
                 " checkpoint",
             ),
             column(
@@ -46,15 +46,15 @@ INCIDENTS = Table(
             column(
                 "is_repeated",
                 pa.bool_(),
-                "true if the incident is open, and has not changed since its last row on an earlier UTC date. false if"
-                " the incident started, changed or ended",
+                "true if the incident is open and unchanged, and its previous row has an earlier UTC date. false if the"
+                " incident started, changed or ended",
             ),
             column("since_time", TIME, "time when the first evidence of the incident started"),
             column(
                 "quiet_since_time",
                 TIME,
-                "time since which no evidence of the incident is active. If no evidence starts within ten minutes after"
-                " this time, the incident ends. Null while evidence is active",
+                "time of the first sample without active evidence. If no evidence starts within ten minutes after this"
+                " time, the incident ends. Null while any evidence is active",
             ),
             column(
                 "end_time",
@@ -101,10 +101,9 @@ INCIDENTS = Table(
                 " coordinators. The oldest evidence comes first. The array has at most 500 entries. The field `source`"
                 " is `condition`, `lag_cause`, `loss`, `lag` or `coordinator`. The field `text` describes the evidence"
                 " in a sentence. The field `until_time` is null while the evidence is active. The field `coordinator`"
-                " is the broker id of the group's coordinator when the evidence started. The field"
-                " `is_coordinator_gone` is true if the coordinator led no `__consumer_offsets` partition when the"
-                " evidence started. The fields `client_hosts` and `topics` contain the hosts and topics that the"
-                " evidence concerns",
+                " is the broker id of the group's coordinator at the start of the evidence. The field"
+                " `is_coordinator_gone` is true if this broker then led no `__consumer_offsets` partition. The fields"
+                " `client_hosts` and `topics` contain the hosts and topics that the evidence concerns",
             ),
         ]
     ),

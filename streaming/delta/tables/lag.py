@@ -18,19 +18,19 @@ OFFSET_DELETED = "offset_deleted"
 
 GROUP_LAG = Table(
     "group_lag",
-    "the lag of one group in one partition at one sample. Only partitions with a committed offset have rows. Every"
-    " `sampling.lag_table_seconds`, the monitor writes the rows of the partitions whose offsets or lag changed since"
-    " the last write. The first write of each UTC date contains all partitions. If the committed offset of a partition"
-    " no longer exists, the monitor writes one final row for the partition. In this row, `unknown_reason` is"
-    f" `{OFFSET_DELETED}`, and all other columns after `partition` are null",
+    "the lag of one group in one partition at one sample. Only partitions with a committed offset have rows. The"
+    " monitor writes to the table every `sampling.lag_table_seconds`. Each write contains the partitions whose offsets"
+    " or lag changed since the last write. The first write of each UTC date contains all partitions. If the committed"
+    " offset of a partition no longer exists, the monitor writes one final row for the partition. In this row,"
+    f" `unknown_reason` is `{OFFSET_DELETED}`, and all other columns after `partition` are null",
     pa.schema(
         [
             *SAMPLED_PARTITION,
             column(
                 "committed_offset",
                 pa.int64(),
-                "offset that the group committed. The group continues to read at this offset. Null if the offset no"
-                " longer exists",
+                "offset that the group committed. After a restart, the group reads from this offset. Null if the offset"
+                " no longer exists",
             ),
             column("commit_time", TIME, "the coordinator's timestamp of the commit"),
             column(
@@ -55,8 +55,8 @@ GROUP_LAG = Table(
                 pa.string(),
                 "reason why the lag is unknown. The values are `blocked`, `topic_deleted`, `partition_deleted`,"
                 f" `no_end_offset`, `end_before_commit`, `maybe_only_markers` and `{OFFSET_DELETED}`."
-                f" `{OFFSET_DELETED}` means that the committed offset no longer exists: the offset expired, or the"
-                " offset, its topic or its group was deleted",
+                f" `{OFFSET_DELETED}` means that the committed offset no longer exists. It expired, or it was deleted:"
+                " alone, with its topic or with its group",
             ),
             column(
                 "lag_seconds",
@@ -78,14 +78,14 @@ GROUP_LAG = Table(
             column(
                 "consumed_records_per_second",
                 pa.float64(),
-                "growth of `committed_offset` in records per second, as the mean of the last five minutes. Null if"
-                " unknown: in the first minute of observation, and for a short time after `committed_offset` decreased",
+                "mean growth of `committed_offset` over five minutes, in records per second. Null if unknown, for"
+                " example in the first minute of observation, or shortly after `committed_offset` decreased",
             ),
             column(
                 "produced_records_per_second",
                 pa.float64(),
-                "growth of `end_offset` in records per second, as the mean of the last five minutes. Null if unknown:"
-                " in the first minute of observation, and for a short time after the topic was created again",
+                "mean growth of `end_offset` in the last five minutes, in records per second. Null if unknown, for"
+                " example in the first minute of observation, or shortly after the topic was created again",
             ),
         ]
     ),
@@ -93,11 +93,11 @@ GROUP_LAG = Table(
 
 PARTITION_STATUS = Table(
     "partition_status",
-    "the status of one group in one partition at one sample. Only partitions with a committed offset have rows. Every"
-    " `sampling.lag_table_seconds`, the monitor writes the rows of the partitions whose `status` or `records_lost`"
-    " changed since the last write. The first write of each UTC date contains all partitions. If the committed offset"
-    " of a partition no longer exists, the monitor writes one final row for the partition. In this row, all columns"
-    " after `partition` are null",
+    "the status of one group in one partition at one sample. Only partitions with a committed offset have rows. The"
+    " monitor writes to the table every `sampling.lag_table_seconds`. Each write contains the partitions whose `status`"
+    " or `records_lost` changed since the last write. The first write of each UTC date contains all partitions. If the"
+    " committed offset of a partition no longer exists, the monitor writes one final row for the partition. In this"
+    " row, all columns after `partition` are null",
     pa.schema(
         [
             *SAMPLED_PARTITION,
@@ -117,19 +117,20 @@ PARTITION_STATUS = Table(
             column(
                 "completeness",
                 pa.float64(),
-                "number of known commits among the last ten commits, divided by ten. For example, the value is 0.5 if"
-                " the monitor knows five commits",
+                "number of commits from which the monitor derived the status, divided by ten. For example, the value is"
+                " 0.5 if there are only five commits",
             ),
             column(
                 "committed_offset",
                 pa.int64(),
-                "offset that the group committed. The group continues to read at this offset",
+                "offset that the group committed. After a restart, the group reads from this offset",
             ),
             column("lag", pa.int64(), "number of records that the group has not committed yet. Null if unknown"),
             column(
                 "records_lost",
                 pa.int64(),
-                "number of offsets that retention deleted before the group committed them. Null if unknown",
+                "number of records that retention deleted before the group committed them. The value also counts"
+                " offsets without a record. Null if unknown",
             ),
             column("lost_since_time", TIME, "time when the loss of records started. Null if no records are lost"),
             column(
@@ -141,10 +142,10 @@ PARTITION_STATUS = Table(
             column(
                 "seconds_until_lost",
                 pa.float64(),
-                "estimated time until retention deletes records that the group has not committed, in seconds. The"
-                " value is 0 if retention has already deleted unread records. Null if unknown, or if there is no"
-                " lag. The monitor computes the estimate from the growth rate of the log start offset, and from the"
-                " topic's `retention.ms`",
+                "estimated seconds until retention deletes records that the group has not committed. The value is 0 if"
+                " retention has already deleted unread records. Null if unknown, or if there is no lag. The"
+                " monitor computes the estimate from the growth rate of the log start offset, and from the topic's"
+                " `retention.ms`",
             ),
             column(
                 "seconds_until_lost_kind",
@@ -158,9 +159,9 @@ PARTITION_STATUS = Table(
 
 LAG_CAUSES = Table(
     "lag_causes",
-    "the start or the end of the cause of a group's lag. `sampled_time` is the time of the first sample that showed"
-    " the start or the end. A group has at most one cause at a time. At the first sample of each UTC date, the monitor"
-    " writes the row of every active cause again",
+    "the start or the end of one cause of lag. `sampled_time` is the time of the first sample that showed the start or"
+    " the end. A group has at most one cause at a time. At the first sample of each UTC date, the monitor writes the"
+    " row of every active cause again",
     pa.schema(
         [
             *SAMPLED,
@@ -196,8 +197,7 @@ LAG_CAUSES = Table(
             column(
                 "partition",
                 pa.int32(),
-                "number of the partition that the cause concerns. Null if the cause does not concern exactly one"
-                " partition",
+                "partition number. Null if the cause does not concern exactly one partition",
             ),
             column(
                 "member",

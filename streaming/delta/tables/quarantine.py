@@ -44,7 +44,7 @@ QUARANTINE = Table(
             column(
                 "records",
                 pa.int64(),
-                "number of records that the row describes, normally 1. The limit for each batch and each"
+                "number of records that the row describes, normally 1. In each batch, the limit for each"
                 " `__consumer_offsets` partition is 1 MiB of undecodable records. Above this limit, all records with"
                 " the same reason share one row. The shared row contains no key, no value and no field. In a shared"
                 " row, `offsets_topic_offset` is the offset of the last record",

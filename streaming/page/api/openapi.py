@@ -193,7 +193,7 @@ def _event_paths(cluster: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "/api/v1/events": _get(
             "listEvents",
-            "Rebalances; starts and ends of conditions and of causes of lag; changes of incidents",
+            "Each rebalance, each start and end of a condition or a cause of lag, and each change of an incident",
             [
                 _parameter(
                     "since",
