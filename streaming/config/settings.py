@@ -388,7 +388,7 @@ class EvaluationSettings(Section):
     allowed_lag: int = Field(
         0,
         ge=0,
-        description="A partition with at most this number of unread records counts as completely read. This setting"
+        description="If a partition has at most this number of unread records, the monitor ignores them. This setting"
         " affects the conditions silent_group and silent_static_member, and the status of partitions.",
     )
 

@@ -164,8 +164,8 @@ class ModernGroup(msgspec.Struct, frozen=True):
 
         The group's state is unknown if the group epoch or the metadata of a member is missing, or if a record is
         undecodable. A current assignment can be missing for two reasons: compaction removed it, or the member is new
-        and its current assignment comes later in the same append. The result never contains the assignment epoch,
-        because a new group has no assignment epoch before its first target.
+        and its current assignment comes later in the same append. A missing assignment epoch does not count as missing,
+        because a new group has none before its first target.
         """
         has_target = self.assignment_epoch is not None and self.assignment_epoch == self.epoch
         return tuple(

@@ -1,4 +1,4 @@
-"""Send requests about topics to the brokers: partitions, offsets and racks.
+"""Ask the brokers about topics: their partitions, offsets and racks.
 
 `groups.py` contains the requests about groups.
 """

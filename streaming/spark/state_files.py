@@ -21,7 +21,7 @@ _BLOCK_HEADER_BYTES = 21
 def needed_files(names: Iterable[str], version: int) -> tuple[str | None, Sequence[str]]:
     """Return the files of the state after `version` batches: the last snapshot, and all changes after this snapshot.
 
-    The snapshot is None if no snapshot exists. The result also contains missing files, which are not in `names`.
+    The snapshot is None if no snapshot exists. The result also contains needed files that are not in `names`.
 
     >>> needed_files(["2.zip", "3.changelog", "9.zip"], 4)
     ('2.zip', ['3.changelog', '4.changelog'])

@@ -5,7 +5,7 @@ order of `evaluation/severity/trouble.py` directly. Rules:
 
 1. The place of a group is computed from its troubles (`evaluation.severity.trouble`).
 2. A group that was shown in full detail stays at its worst place for ten minutes. During the ten minutes, the group is
-   *held*. The ten minutes begin at the last evaluation in which the group had its worst place. So the series of a group
+   *held*. The ten minutes begin at the last evaluation in which the group had its worst rank. So the series of a group
    stay in `/metrics` while a trouble ends and starts again repeatedly. So users can also see in full detail that the
    trouble has ended. If the last scrape showed all groups in full detail, only the K worst groups are held (rule 5 of
    `prometheus.metrics`).

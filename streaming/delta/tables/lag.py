@@ -177,8 +177,8 @@ LAG_CAUSES = Table(
             column(
                 "is_repeated",
                 pa.bool_(),
-                "true if the cause was already active on an earlier UTC date, and is still active. false if the cause"
-                " started or ended at this sample",
+                "false in the row in which the cause started or ended. true in the row that the monitor adds on each"
+                " later UTC date while the cause is active",
             ),
             column("since_time", TIME, "time of the first sample with this cause"),
             column(

@@ -117,7 +117,7 @@ class LagCause(TypedDict):
 
 
 class GroupFacts(TypedDict):
-    """The fields of a group in all responses, about the present and about the past."""
+    """The fields that each response about a group contains, for the current and for a past state."""
 
     cluster: str
     group_id: str

@@ -8,7 +8,7 @@
 3. The row of an open incident is written again on each UTC date. So the deletion of old dates never deletes the last
    row of an open incident.
 4. While the table cannot be written, the monitor keeps the rows of at most MAX_UNWRITTEN ended incidents. If more
-   incidents end, the oldest ended incidents get no row.
+   incidents end, the oldest of them get no row.
 """
 
 from __future__ import annotations
