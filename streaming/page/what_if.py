@@ -3,9 +3,9 @@
 1. `evaluation/what_if/inputs.py` collects the inputs. `inputs.py` also decides for which groups the page shows no
    what-if.
 2. If a group is too large (rule 2 of `inputs.py`), nothing is computed for it, because this would delay the batches.
-   For such a group, the page shows the results that the Spark job stored together with the verdict. The stored results cover only the unchanged
-   group. Stored results contain no `sizes` and no produce rates. For a group with one member more or fewer, the user
-   can run `rebalance-monitor what-if`.
+   For such a group, the page shows the results that the Spark job stored together with the verdict. The stored results
+   cover only the unchanged group. Stored results contain no `sizes` and no produce rates. For a group with one member
+   more or fewer, the user can run `rebalance-monitor what-if`.
 3. The page does not run users' own strategies, because their code must run in a separate process. The page shows the
    stored results of users' strategies below the built-in strategies.
 4. The page shows a stored result only if the generation, the number of members and the number of partitions are

@@ -295,8 +295,8 @@ GROUP_CONDITIONS = Table(
             column(
                 "is_repeated",
                 pa.bool_(),
-                "false in the row in which the condition started or ended. true in the row that the monitor adds on each"
-                " later UTC date while the condition is active",
+                "false in the row in which the condition started or ended. true in the row that the monitor adds on"
+                " each later UTC date while the condition is active",
             ),
             column(
                 "since_time",
