@@ -33,7 +33,7 @@ class Claims:
     """The owner of each partition, computed from all claims.
 
     ``contested`` contains partitions that two members claim in the same generation. A contested partition still has an
-    owner if a claim with a newer generation exists.
+    owner if a third member claims the partition in a newer generation.
     """
 
     owners: Owners

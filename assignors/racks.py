@@ -34,7 +34,7 @@ def racks_of(group: GroupSpec, topic: str) -> list[frozenset[str]]:
 def racks_matter(member_racks: Iterable[str | None], partition_racks: Iterable[frozenset[str]]) -> bool:
     """Return whether racks can improve an assignment.
 
-    Racks matter only if a member is in the rack of a replica, and if not all partitions have replicas in the same
+    Racks matter only if a member is in the rack of a replica, and if at least two partitions have different sets of
     racks. Source: ``AbstractPartitionAssignor.useRackAwareAssignment``.
 
     >>> racks_matter(["a", None], [frozenset("ab"), frozenset("b")])

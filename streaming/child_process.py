@@ -48,7 +48,7 @@ class ChildProcess:
 
     @property
     def pid(self) -> int:
-        """The process id of the command. The command has the id of the launcher, because it replaces the launcher."""
+        """The process id of the command. The command replaces the launcher, so both have the same process id."""
         return self._started().pid
 
     @property

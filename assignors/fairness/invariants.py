@@ -54,7 +54,8 @@ def violations(group: GroupSpec, assignment: GroupAssignment, strategy: str | No
     """Return the violations of ``assignment``. The list is empty if the assignment is valid.
 
     If ``strategy`` is set, the promises of this strategy are checked, too. For a custom or unknown strategy, only the
-    common rule is checked. Balance is checked only if the assignment breaks no other rule and no partition is withheld.
+    rule for all strategies is checked. Balance is checked only if the assignment breaks no other rule and no partition
+    is withheld.
 
     >>> from assignors.model import GroupAssignment, GroupSpec, MemberSubscription as Member
     >>> group = GroupSpec((Member("A", ("t",)), Member("B", ("t",))), {"t": 2})

@@ -60,7 +60,7 @@ class _Ranges:
         self.unassigned = [True] * count
 
     def room(self, place: int) -> int:
-        """Return how many more partitions the subscriber can get."""
+        """Return the number of additional partitions that the subscriber can get."""
         return max(0, self.quota + (self.extra > 0) - len(self.numbers[place]))
 
     def take(self, place: int, numbers: Sequence[int]) -> None:
@@ -92,7 +92,7 @@ def _co_partitioned(
 
 
 def _common_racks(partition_racks: list[list[frozenset[str]]]) -> list[frozenset[str]]:
-    """Return one set per partition number: the racks in which each topic has a replica of this partition."""
+    """Return one set per partition number: the racks in which every topic has a replica of its partition."""
     return [racks[0].intersection(*racks[1:]) for racks in zip(*partition_racks, strict=True)]
 
 

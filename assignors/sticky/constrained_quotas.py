@@ -1,4 +1,4 @@
-"""The common state of all steps of the constrained algorithm: the partitions of each member, and the quota."""
+"""The state that all steps of the constrained algorithm share: the partitions of each member, and the quota."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class SubscriberLoads:
         """Return the next member that is in the high range and can give a partition.
 
         Returns None if no member can give a partition, or if the ranges have met. If a member cannot give a partition,
-        the method puts the member at the end of the list, outside the range.
+        the method removes the member from the range.
         """
         while not self.balanced:
             place = self._next_most_loaded()

@@ -239,7 +239,7 @@ def what_if_as_json(found: WhatIf) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class _Baseline:
-    """The reference values for all outcomes. ``fairest`` is None if its computation would take too long.
+    """The values with which each outcome is compared. ``fairest`` is None if its computation would take too long.
 
     ``owners`` contains only owners that can keep their partition after the change. ``unavoidable_moves`` counts the
     partitions that today's owner cannot keep.

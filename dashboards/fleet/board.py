@@ -76,7 +76,7 @@ _IS_UNKNOWN = 'state="Unknown"'
 
 
 def dashboard() -> build.Dashboard:
-    """Return the dashboard: counts, alerts and lag first, then the worst groups of each problem in collapsed rows."""
+    """Return the dashboard: counts, alerts and lag first, then collapsed rows with the worst groups per problem."""
     groups = CLUSTERS.selector(GROUP_INFO)
     variables = [
         source_variable(),

@@ -46,7 +46,7 @@ class RecordsBatch:
     def add_decoded_commit(self, row: int, committed_offset: int) -> None:
         """Add a commit that the decoder read.
 
-        The commit stays in the row of its record, so all commits stay in log order.
+        The commit is stored in the row of its record. So all commits stay in log order.
         """
         self.is_commit[row] = True
         self._committed_offset[row] = max(committed_offset, TOMBSTONE)

@@ -1,7 +1,7 @@
 """Reads big-endian fields of Arrow binary columns in bulk.
 
 Every function takes many positions in one byte buffer, and returns the values at all positions. For a position outside
-the buffer, the value has no meaning. Callers check the lengths, and do not use such a value.
+the buffer, the value has no meaning. Callers check the lengths, and ignore values of such positions.
 """
 
 from __future__ import annotations

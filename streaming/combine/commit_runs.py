@@ -77,7 +77,7 @@ def reduce_to_runs(
 
 
 def join_runs(runs: pa.Table) -> pa.Table:
-    """Join rows with the same partition, key and boundary into one row. Rows must be in log order."""
+    """Replace all rows that have the same partition, key and boundary by one row. Rows must be in log order."""
     keys, code = key_codes(runs)
     partition, boundary_offset = runs["offsets_topic_partition"].to_numpy(), runs["boundary_offset"].to_numpy()
     rows = _rows_of_runs(
@@ -146,7 +146,7 @@ def _run_numbers(keys: int, code: Int64Array, partition: Int64Array, boundary_of
 
 @dataclass(frozen=True, slots=True)
 class _RunRows:
-    """The numbers of the rows from which each run is built.
+    """Row numbers: each run is built from these rows.
 
     Each array contains one row number per run, or -1 if there is no such row. Exception: `run_commits` contains the
     number of commits of each run.
@@ -223,6 +223,6 @@ def _take(column: pa.ChunkedArray, rows: Int64Array) -> Int64Array:
 
 
 def select_runs(runs: pa.Table, *, is_before_any: bool) -> pa.Table:
-    """Return the runs with the boundary BEFORE_ANY. If `is_before_any` is False, return all other runs."""
+    """If `is_before_any` is True, return the runs with the boundary BEFORE_ANY. Otherwise return all other runs."""
     before_any = pc.equal(runs["boundary_offset"], BEFORE_ANY)
     return runs.filter(before_any if is_before_any else pc.invert(before_any))

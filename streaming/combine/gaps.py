@@ -3,8 +3,8 @@
 Each rule applies to one group. `partition_gaps` updates the gaps with each batch.
 
 1. A gap opens at a *boundary* (`group_boundaries`) whose generation differs from the group's previous generation. If a
-   static member rejoins without a new generation, no gap opens. The position of the gap is the position of the
-   boundary. The rebalance has the same position in the table `rebalances`.
+   static member rejoins without a new generation, no gap opens. The boundary, the gap and the rebalance in the table
+   `rebalances` have the same position.
 2. The *last commit* always means the last commit of a partition before the boundary. Deleted commits are ignored.
 3. The *first commit* always means the first commit of a partition after the boundary, in log order. If a tombstone for
    the partition comes before its first commit, the gap can close without a first commit of this partition.
@@ -21,9 +21,9 @@ Each rule applies to one group. `partition_gaps` updates the gaps with each batc
    partition. If several partitions have the longest gap, the partition with the lowest key is reported. A partition is
    `silent` if it has no first commit when the gap closes. Silent partitions have no gap, and are counted separately.
 6. The *usual interval* is the mean time between two commits of a partition in the previous generation. It is computed
-   from two sums over all partitions. The first sum is the time from a partition's first commit to its last commit in
-   the previous generation. The second sum is the number of these commits minus 1. The usual interval is the first sum
-   divided by the second sum.
+   from two values for each partition. The first value is the time from the partition's first commit to its last commit
+   in the previous generation. The second value is the number of these commits minus 1. The usual interval is the sum of
+   all first values divided by the sum of all second values.
 7. An offset is missing if its record could not be decoded, or if Spark returned no record for it. Spark does not return
    compacted records, aborted records and transaction markers. The record at a missing offset may be a commit. So a
    missing offset makes these values unknown (`offsets_missing`):
@@ -40,7 +40,7 @@ Each rule applies to one group. `partition_gaps` updates the gaps with each batc
    committed offset 100 and the first commit has 60, there are 40 recommitted records. If the first commit has the same
    committed offset as the last commit, or a higher one, the partition has 0 recommitted records. The recommitted
    records of a group are the sum over all partitions that have a last and a first commit. The sum is a lower bound,
-   because members may have processed more than these records twice. Silent partitions are not part of the sum. The
+   because members may also have processed other records twice. Silent partitions are not part of the sum. The
    number of recommitted records is unknown in these cases:
    - No partition has a last and a first commit.
    - An offset is missing between the last and the first commit of a partition, or after the last commit of a silent
@@ -73,7 +73,7 @@ NO_COMMIT_AFTER = "no_commit_after"
 CLOCK_WENT_BACK = "clock_went_back"
 
 GAP_BUCKETS_SECONDS = (1, 2, 3, 5, 7, 10, 15, 30, 60, 300)
-"""Upper bounds of the histogram's buckets in seconds. All longer gaps are in one more bucket."""
+"""Upper bounds of the histogram's buckets in seconds. Gaps above the highest bound are in one more bucket."""
 
 
 class LastCommit(NamedTuple):

@@ -12,12 +12,12 @@ The first two kinds of records can change the partitions of members. Share group
 have no boundaries. This module does not know the previous generation of a group. So the caller checks whether a
 boundary has a new generation.
 
-In this module, a *membership change* is a record after which the group may have no members. While a group has no
-members, an operator can commit offsets. A membership change is one of these records:
+In this module, a *membership change* is a record after which the group can be empty. While a group is empty, an
+operator can commit offsets. A membership change is one of these records:
 
 - the GroupMetadata record of a classic group that has no members,
 - the record with the group epoch of a KIP-848 or streams group. The coordinator writes the record with the target
-  assignment epoch when a member sends its next heartbeat. Until that record, the group may have no members.
+  assignment epoch when a member sends its next heartbeat. Until that record, the group can be empty.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Boundary(msgspec.Struct, frozen=True):
 
 
 class MembershipChange(msgspec.Struct, frozen=True):
-    """A record after which a group may have no members. `group` is a result of `group_bytes`."""
+    """A record after which a group can be empty. `group` is a result of `group_bytes`."""
 
     group: bytes
     offsets_topic_offset: int

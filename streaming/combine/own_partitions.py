@@ -8,8 +8,8 @@
    the monitor has seen, a group has one own partition.
 3. A broker that starts after the change computes the group's partition with the current count. The broker loads the
    group from this partition: the *home* of the group. At first, the home has no records of the group. So the group
-   starts again with no members and no offsets. If members time out or offsets expire in the group's earlier partition,
-   brokers still write to this partition. But the members use only the home. So the home has priority over every other
+   starts again with no members and no offsets. Brokers still write to the group's earlier partition when members time
+   out there, or when offsets expire there. But the members use only the home. So the home has priority over every other
    partition.
 4. If no partition count is known, every partition is accepted.
 """

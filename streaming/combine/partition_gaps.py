@@ -156,7 +156,7 @@ class _GapMerger:
     def _is_pending(self, runs: pa.Table) -> BoolArray:
         """Mark the rows that can change an open gap.
 
-        Until the group has a first commit, every row of the group can change its gap. After that, only rows of pending
+        Until a group has a first commit, every row of the group can change the gap. After that, only rows of pending
         keys can change the gap.
         """
         keys = runs["key"].combine_chunks()
@@ -244,7 +244,7 @@ class _GapMerger:
             self._close(group, ALL_COMMITTED, -1)
 
     def _with_earlier_missing(self, first_commit: FirstCommit) -> FirstCommit:
-        """If `first_missing` is lower than the highest missing offset before the batch, replace it by that offset."""
+        """Increase `first_missing` to the highest missing offset before the batch, if that offset is higher."""
         return first_commit._replace(first_missing=max(first_commit.first_missing, self.inputs.missing_before))
 
     def close_timed_out(self) -> None:

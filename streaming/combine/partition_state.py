@@ -34,7 +34,7 @@ FOREIGN_PARTITION = "foreign_partition"
 class DecodeFailure(msgspec.Struct, frozen=True):
     """A record that could not be decoded: the reason, the first bytes of key and value, and their full sizes.
 
-    A size is None if there is no key or value.
+    The size of a missing key or value is None.
     """
 
     offsets_topic_partition: int
@@ -121,7 +121,7 @@ class PartitionSnapshot(msgspec.Struct, frozen=True):
     gaps: PartitionGaps = PartitionGaps()
 
     def gap_totals(self) -> Mapping[str, GapTotals]:
-        """Return the totals of every group's commit gaps, by group id."""
+        """For each group id, return the totals of the group's commit gaps."""
         return {group.group_id: group.totals for group in self.gaps.groups.values()}
 
     def without_keys(self) -> PartitionSnapshot:

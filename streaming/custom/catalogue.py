@@ -1,4 +1,4 @@
-"""Collect all strategies: of Kafka, of installed packages, and of references in the settings."""
+"""Collect Kafka's strategies, the strategies of installed packages, and the strategies in the settings."""
 
 from __future__ import annotations
 

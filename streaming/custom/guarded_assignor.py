@@ -54,7 +54,7 @@ class FailureReason(str, Enum):
 
 
 class GuardedAssignor:
-    """A user's strategy with the reference ``module:attribute``. The interface is that of a built-in strategy.
+    """A user's strategy with the reference ``module:attribute``. The interface is the same as for built-in strategies.
 
     The strategy runs in a separate process. Each error is an AssignorFailedError, and its `reason` is a FailureReason.
     After three consecutive timeouts, the strategy is suspended. A suspended strategy receives only every hundredth

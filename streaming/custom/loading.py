@@ -18,7 +18,7 @@ class AssignorLoadError(Exception):
 
 
 def installed_references() -> dict[str, str]:
-    """Return the ``module:attribute`` references of all strategies in installed packages. The keys are the names.
+    """Return the ``module:attribute`` references of all strategies in installed packages. The keys are strategy names.
 
     No package is imported. If two packages define the same name, the first reference in alphabetical order is used. So
     the order of installation does not change the result.

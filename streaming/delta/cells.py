@@ -1,4 +1,4 @@
-"""Makes the cells of a table row for times and for the position of a record."""
+"""Makes table cells for times and for the position of a record."""
 
 from __future__ import annotations
 

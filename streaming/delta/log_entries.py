@@ -5,8 +5,8 @@ lines without an error.
 
 1. Each line is one action: a JSON object whose values are JSON objects. An entry without actions is damaged.
 2. The first entry of a table contains the actions `protocol` and `metaData`.
-3. delta-rs writes the number of added files and the number of removed files into `commitInfo`. If the entry contains
-   fewer of these actions, it is damaged.
+3. delta-rs writes the number of added files and the number of removed files into `commitInfo`. If the number of `add`
+   or `remove` actions is lower, the entry is damaged.
 4. delta-rs does not count transaction identifiers. So the monitor writes the number of identifiers into `commitInfo`.
 """
 

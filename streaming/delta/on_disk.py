@@ -6,7 +6,7 @@ delta-spark.
 
 With Delta's transaction identifier, a repeated append of a batch has no effect. The identifier consists of an
 application id and a batch id. A table stores the last batch id of each application id. A batch is appended only if its
-id is greater than this batch id. A new checkpoint numbers its batches from 0 again. So the application id contains the
+id is greater than the stored id. A new checkpoint numbers its batches from 0 again. So the application id contains the
 id of the checkpoint and the name of the table.
 """
 

@@ -86,7 +86,7 @@ def has_rows(root: str, table: Table, day: date, until: datetime, cluster: str |
 
 
 def sampled_times(root: str, table: Table, since: datetime, until: datetime, cluster: str | None) -> Sequence[datetime]:
-    """Return the sorted times of the samples with a row in the table. The times are from `since` to `until`."""
+    """Return the sorted times of the samples from `since` to `until` that have a row in the table."""
     dates = {since.date() + timedelta(days) for days in range((until.date() - since.date()).days + 1)}
     matching = f"{where({'cluster': cluster}, dates)} AND sampled_time >= {_sql_time(since)} AND {_until(table, until)}"
     sql = f"SELECT DISTINCT sampled_time FROM stored WHERE {matching} ORDER BY sampled_time"  # noqa: S608 - quoted
@@ -97,7 +97,7 @@ def last_sampled_time(root: str, table: Table, until: datetime, cluster: str | N
     """Return the time of the last sample at or before `until`.
 
     Return None if the table has no row at or before `until`. Only the last two dates up to `until` are read. If all
-    rows of the last date are after `until`, the result is on the previous date.
+    rows of the last date are after `until`, the result is a time on the previous date.
     """
     stored = StoredTable(root, table)
     dates = [day for day in stored.dates(cluster) if day <= until.date()][-2:]

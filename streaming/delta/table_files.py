@@ -62,10 +62,7 @@ def check_tables(root: str) -> None:
 
 
 def check_folder(root: str) -> None:
-    """Check that the folder of tables can be used.
-
-    Raise UnusableTableError with the remedy if the folder cannot be used.
-    """
+    """Raise UnusableTableError with the remedy if the folder of tables cannot be used."""
     folder = local_folder(root)
     if folder is not None and (refusal := folder.refusal()):
         raise UnusableTableError(_refusal_text(root, refusal))
@@ -78,7 +75,7 @@ def table_refusal(uri: str) -> OSError | None:
 
 
 def refuse_damaged_tables(root: str) -> None:
-    """Check that no table is damaged. Otherwise, raise UnusableTableError.
+    """Raise UnusableTableError if a table is damaged.
 
     A full disk is not damage, because space can become free later.
     """

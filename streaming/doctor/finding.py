@@ -29,27 +29,27 @@ class Finding:
 
 
 def ok(point: str, text: str) -> Finding:
-    """Return the finding that a point has no problem."""
+    """Return a finding with the status `ok`."""
     return Finding(point, OK, text)
 
 
 def note(point: str, text: str, remedy: str) -> Finding:
-    """Return a finding about a problem that does not stop the monitor."""
+    """Return a finding with the status `note`."""
     return Finding(point, NOTE, text, remedy)
 
 
 def failed(point: str, text: str, remedy: str) -> Finding:
-    """Return the finding that a point failed."""
+    """Return a finding with the status `failed`."""
     return Finding(point, FAILED, text, remedy)
 
 
 def not_checked(point: str, reason: str, remedy: str | None = None) -> Finding:
-    """Return the finding that a check was impossible."""
+    """Return a finding with the status `not checked`."""
     return Finding(point, NOT_CHECKED, reason, remedy)
 
 
 def from_error(point: str, error: Exception) -> Finding:
-    """Return the finding about an error. The text after the last colon of the error message is the remedy.
+    """Return a failed finding about an error. The text after the last colon of the error message is the remedy.
 
     >>> from_error("java", ValueError("no java found: set JAVA_HOME"))
     Finding(point='java', status='failed', text='no java found', remedy='set JAVA_HOME')

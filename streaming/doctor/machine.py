@@ -83,7 +83,7 @@ def jars_finding(missing: Sequence[str], folder: str) -> Finding:
 
 @dataclass(frozen=True, slots=True)
 class FolderState:
-    """A folder on a disk of this machine that the monitor can list, enter and write."""
+    """A folder that the monitor can list, enter and write. The folder is on a disk of this machine."""
 
     path: str
     exists: bool

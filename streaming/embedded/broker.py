@@ -315,7 +315,7 @@ def _archive_options(java: Path, class_path: str, java_options: Sequence[str] = 
 def _find_failure_reason(log: str) -> str | None:
     """Return the message of the first exception in a log.
 
-    If the log contains no exception, return its first error line. If it contains no error line, return None.
+    If the log contains no exception, return its first error line, or None if there is no error line.
     """
     lines = log.splitlines()
     exceptions = (match.group("words") for match in map(_EXCEPTION.match, lines) if match)

@@ -97,9 +97,9 @@ class AssignmentReport:
 class FairnessReport:
     """How partitions, lag and throughput are distributed. Lag and throughput come from the last measurement.
 
-    If the group has a topic skew, `skewed_topics` is the largest number of topics in which one member has an extra
-    partition. `skew_partitions` is the surplus of the assignment over the fairest assignment
-    (`assignors/fairness/evenness.py`). `remedy` is the strategy that removes the skew with the fewest moves. `what_if`
+    `skewed_topics` is the number of topics in which the member with the most extra partitions has an extra partition,
+    or 0 if there is no topic skew. `skew_partitions` is the surplus of the assignment (measure 5 of
+    `assignors/fairness/evenness.py`). `remedy` is the strategy that removes the skew with the fewest moves. `what_if`
     contains the what-if results for the present assignment.
     """
 

@@ -195,7 +195,7 @@ def _split_waiting(
 def _log_order(home: int | None) -> Callable[[LogEvent], tuple[bool, Position]]:
     """Return the sort key of log events: by position, but events in the group's home partition come last.
 
-    If the partition count of `__consumer_offsets` changes, the group's new records are in its home partition.
+    After a change of the partition count of `__consumer_offsets`, the group's new records are in the home partition.
     """
     return lambda event: (event.position.offsets_topic_partition == home, event.position)
 

@@ -80,7 +80,7 @@ class Evaluation(msgspec.Struct, frozen=True):
         return next((drift for drift in self.drifts if drift.is_group_strategy), None)
 
     def without_topics(self) -> Evaluation:
-        """Return the evaluation as the stored state contains it.
+        """Return the evaluation for the stored state.
 
         A complete evaluation is stored without the imbalances of single topics. Only the tables need these imbalances,
         and a group can have many topics.
@@ -132,7 +132,7 @@ def _evaluate_assignment(
 def _missing_inputs(snapshot: GroupSnapshot, assigned_by: Leader) -> tuple[str, ...]:
     """Return the names of the missing inputs.
 
-    `metadata_of_the_time` is a missing input in the polling mode, or if a topic was sampled after the record.
+    `metadata_of_the_time` is missing if the group is polled, or if a topic was sampled after the record.
     """
     position = snapshot.position
     is_late = position is not None and any(
@@ -184,7 +184,7 @@ def _strategy_drifts(
 
 
 def _as_leader_computes(leader: Leader, assignor: PartitionAssignor) -> PartitionAssignor:
-    """Return the strategy as the leader's library implements it. The result is usually `assignor`."""
+    """Return the strategy as the leader's library implements it: a variant from AS_LEADER, or `assignor` itself."""
     return AS_LEADER.get(leader.implementation, {}).get(assignor.name, assignor)
 
 

@@ -31,7 +31,7 @@ def pending_facts(
     """Return all facts that the group needs and that its state does not contain yet.
 
     `pending` contains earlier snapshots of the group. The table rows of these snapshots are not written yet. The result
-    also contains samples of the subscribed topics in these snapshots.
+    also contains samples of the topics that are subscribed in these snapshots.
     """
     if snapshot.is_over and sample.deletion_time_ms - _ended_at_ms(snapshot) > FORGET_AFTER_MS:
         return (GroupForgotten(),)
@@ -89,7 +89,7 @@ def _differs(known: TopicMetadata | None, sampled: TopicMetadata) -> bool:
 
 
 def _needed_metadata(sampled: TopicMetadata | None, *, wants_racks: bool, wants_id: bool) -> TopicMetadata | None:
-    """Return only the fields of the topic's sample that the group needs, to keep the state small.
+    """Return only the sampled fields that the group needs, to keep the state small.
 
     A group needs racks only if one of its members has a rack. A group needs topic ids only if its records contain topic
     ids.

@@ -103,7 +103,7 @@ def shown_state(snapshot: GroupSnapshot, listing: GroupListing | None) -> str:
     """Return the group's state, from its records or from the listing.
 
     Two states are not in the records: a rebalance of a classic group, and the state of a streams group with members.
-    Only these states come from the listing. The listing must be later than the records.
+    Only these states come from the listing. A listing that is older than the group's last record is ignored.
     """
     position = snapshot.position
     listed = listing.groups.get(snapshot.group_id) if listing else None
@@ -119,7 +119,7 @@ def shown_state(snapshot: GroupSnapshot, listing: GroupListing | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GroupNotFound:
-    """The group does not exist. The coordinator reported this for each group type that it supports."""
+    """For each group type that it supports, the coordinator reported that the group does not exist."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,14 +86,14 @@ class ModernGroup(msgspec.Struct, frozen=True):
         return tuple(sorted(named.union(known, *self.regexes.values())))
 
     def topics_of(self, member_id: str) -> tuple[str, ...] | None:
-        """Return the sorted topics to which a member subscribes. None if the topics of its expression are unknown."""
+        """Return the sorted topics to which a member subscribes. None if its regular expression has unknown topics."""
         member = self.members[member_id]
         if self._is_unresolved(member_id):
             return None
         return tuple(sorted({*member.subscribed_topics, *self.regexes.get(member.subscribed_regex or "", ())}))
 
     def _is_unresolved(self, member_id: str) -> bool:
-        """Return True if the member's regular expression was resolved, but the record with its topics is missing.
+        """Return True if the coordinator knows the topics of the member's regular expression, but the monitor does not.
 
         The coordinator resolves an expression some time after the first member subscribes with the expression. Before
         that time, the member gets no partitions. So if the member has a target, the coordinator has already written the
@@ -150,7 +150,7 @@ class ModernGroup(msgspec.Struct, frozen=True):
         return frozenset(held)
 
     def unnamed_target_ids(self) -> frozenset[str]:
-        """Of the topic ids in the targets, return the ids without a known name."""
+        """Return all topic ids in the targets, except ids with a known name."""
         return frozenset(topic_id for target in self.targets.values() for topic_id, _ in target).difference(
             self.topic_names
         )
@@ -164,7 +164,7 @@ class ModernGroup(msgspec.Struct, frozen=True):
 
         The group's state is unknown if the group epoch or the metadata of a member is missing, or if a record is
         undecodable. A current assignment can be missing for two reasons: compaction removed it, or the member is new
-        and its current assignment comes later in the same append. A missing assignment epoch does not count as missing,
+        and its current assignment comes later in the same append. The result never contains the assignment epoch,
         because a new group has none before its first target.
         """
         has_target = self.assignment_epoch is not None and self.assignment_epoch == self.epoch
@@ -182,10 +182,9 @@ class ModernGroup(msgspec.Struct, frozen=True):
         )
 
     def regexes_are_unresolved_yet(self) -> bool:
-        """Return True if no record of a resolved regular expression is missing (`_is_unresolved`).
+        """Return True if the coordinator has resolved none of the regular expressions without a record.
 
-        In this case, an expression that has no record was not resolved yet by the coordinator. The members with such
-        an expression have no targets.
+        Members that subscribe to such an expression have no targets.
         """
         return not self._unresolved_members()
 
@@ -262,7 +261,7 @@ Entry = TypeVar("Entry")
 
 
 def _put(entries: dict[str, Entry], key: str, entry: Entry | None) -> dict[str, Entry]:
-    """Return the entries with `entry` as the value of `key`. If `entry` is None, the result does not contain `key`."""
+    """Return the entries after `key` was set to `entry`. If `entry` is None, the result does not contain `key`."""
     if entry is not None:
         return {**entries, key: entry}
     return {other: kept for other, kept in entries.items() if other != key} if key in entries else entries

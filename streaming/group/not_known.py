@@ -1,8 +1,8 @@
 """Lists the unknown facts about a group. Each fact has a name in tables and dashboards, for example `leader`.
 
-If the monitor reads the log, a fact is unknown because its record is undecodable, or because compaction removed its
-record. In the polling mode (`source.kind = "admin-api"`), a fact is unknown because no coordinator returns it. The
-value of an unknown fact is None. Exception: if a count is not known exactly, its value is a lower bound.
+When the monitor reads the log, a fact is unknown if its record is undecodable, or if compaction removed its record. In
+the polling mode (`source.kind = "admin-api"`), a fact is unknown if no coordinator returns it. The value of an unknown
+fact is None. Exception: if a count is not known exactly, its value is a lower bound.
 """
 
 from __future__ import annotations

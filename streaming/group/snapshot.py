@@ -104,7 +104,7 @@ class GroupSnapshot(msgspec.Struct, frozen=True):
         generation_id: the generation of a classic group, or the group epoch of any other group. None if unknown.
         classic, modern: the members with their subscriptions and assignments. At least one of them is None. If the
             group does not exist, both are None.
-        resume: the last row of an earlier checkpoint. None after the monitor has read the log up to this row again.
+        resume: the last row of an earlier checkpoint. None after the monitor has read the log again up to this row.
         is_carried_over: True if the group got its type by an upgrade or downgrade of the protocol.
 
     """

@@ -4,9 +4,9 @@ Records of KIP-848, share and streams groups contain topic ids but no topic name
 record, the monitor requests the names of all topics from the brokers (`TopicNames`). Rules:
 
 1. If a topic id in the group's state has no name, the monitor adds the name from the brokers' response.
-2. If a record is older than the request, and the brokers' response does not contain its topic id, the topic was
-   deleted. The name of a deleted topic stays unknown. The clocks of brokers and monitor can differ. So a record counts
-   as older only if its timestamp is more than a minute before the request.
+2. If the brokers' response does not contain a topic id, and the record with the id is older than the request, the topic
+   was deleted. The name of a deleted topic stays unknown. The clocks of brokers and monitor can differ. So a record
+   counts as older only if its timestamp is more than a minute before the request.
 3. If a topic id in a later record has no name, the monitor waits for a sample of the topic (`history.awaits_names`).
 """
 

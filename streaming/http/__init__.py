@@ -1,4 +1,4 @@
-"""Serves the HTTP port: protection, limits for clients, and the formats of responses.
+"""Serves the HTTP port: protects the port, limits clients, and selects the formats of responses.
 
 Commands use `client.py` and `monitor_api.py` to send requests to other servers. The package `http` may import
 `prometheus` and all layers below `prometheus`.

@@ -4,7 +4,7 @@
    monitor rejects all other hashes, because they are faster to compute: an attacker could try more passwords per
    second. The monitor ignores empty lines and lines that start with `#`.
 2. The monitor refuses a users file or a private key that other users can read or write. `config/private_files.py`
-   describes two exceptions in which other users may read the file.
+   describes two cases in which other users may read the file.
 3. For an unknown name, the server checks the password against a bcrypt hash of equal cost. All requests with the same
    unknown name use the same bcrypt hash. So an attacker cannot learn from the response time which names exist. If a
    name and a password are correct, the server stores a digest of both in memory. Without these digests, each scrape

@@ -1,7 +1,7 @@
 """Answers the requests for `/metrics` and for pages. `server.py` handles the connections.
 
-1. The module `exposition` answers GET on `/metrics`, because it is much faster than prometheus-client. The format is
-   Prometheus' text format or OpenMetrics. If the client accepts gzip, the server compresses the response. For every
+1. The module `exposition` answers GET on `/metrics`, because this module is faster than prometheus-client. The format
+   is Prometheus' text format or OpenMetrics. If the client accepts gzip, the server compresses the response. For every
    path, HEAD returns the headers of GET without a body. For all other methods on `/metrics`, the status is 405.
 2. The application `pages` answers requests for all other paths. If the pages are switched off, the response is 404 (Not
    Found).

@@ -6,7 +6,7 @@
    `SILENCE_SECONDS`, the server closes the connection. The client must read the complete response within
    `LONGEST_SECONDS`. A large response has a longer limit: its size divided by `SLOWEST_BYTES_PER_SECOND`.
 3. At most `MAX_WAITING` connections can wait at the same time. Each connection without a place (rule 4) counts as
-   waiting, for example before its request is complete, and after its response. The server always accepts a new
+   waiting, even before its request is complete, and after its response. The server always accepts a new
    connection. If too many connections wait, the server finds the address with the most waiting connections, and closes
    the oldest of them.
 4. The server computes or sends at most `MAX_ANSWERS` responses at the same time. Each of these responses has a place.

@@ -8,9 +8,9 @@ that was read, and starts at or before the position. There are three exceptions:
    (`find_backward_positions`). Spark's source decreases the position if the end of the partition is before the
    position. There are two possible causes: an unclean leader election, or the topic was deleted and created again. In
    both cases, new records have offsets that the monitor has already read. So the monitor ignores these records.
-2. Records of a partition are *lost* if the partition starts after its position (`count_lost_offsets`). Retention or a
-   DeleteRecords request removed records before the monitor read them. The monitor continues at the start of the
-   partition.
+2. Records of a partition are *lost* if the start offset of the partition is higher than the position
+   (`count_lost_offsets`). Retention or a DeleteRecords request removed records before the monitor read them. The
+   monitor continues at the start of the partition.
 3. The topic was *created again* if its topic id differs from the stored topic id (KIP-516,
    `find_recreated_partitions`). The check compares only the ids. So the monitor detects the new topic even if the new
    log is already longer than the old log. If a topic id is unknown, the ids are not compared. Brokers before Kafka 2.8
@@ -59,7 +59,7 @@ def find_backward_positions(before: Mapping[int, int], now: Mapping[int, int]) -
 def find_recreated_partitions(
     positions: Mapping[int, int], read_id: str | None, topic_id: str | None
 ) -> frozenset[int]:
-    """Return the partitions of which the monitor read records before the topic was created again.
+    """Return the partitions from which the monitor read records before the topic was created again.
 
     The topic was created again if `topic_id` differs from `read_id`. If the ids are equal, or if an id is unknown, the
     result is empty.

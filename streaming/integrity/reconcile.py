@@ -9,8 +9,9 @@ commit forever. Rules:
 2. The log can contain an unread tombstone of the suspect. So the monitor samples the end of the log after the response,
    and reads the log up to the sampled end.
 3. A new record of the suspect before the sampled end proves that the suspect was not deleted.
-4. Only a complete response proves a deletion. The response is incomplete in three cases. A broker did not list its
-   groups. The monitor has no DESCRIBE permission for the topic of a committed offset. The request about a group failed.
+4. Only a complete response proves a deletion. The response is incomplete in three cases: a broker did not list its
+   groups, the monitor has no DESCRIBE permission for the topic of a committed offset, or the request about a group
+   failed.
 
 Example: the position in the partition is 90, and the group's last record is at offset 50. The listing does not contain
 the group, and the partition ends at offset 100. The group was deleted if its last record is still at offset 50 when the
@@ -39,7 +40,7 @@ class Suspect:
     Attributes:
         offsets_topic_partition: the `__consumer_offsets` partition that contains the records.
         after_offset: the offset of the suspect's last record that the monitor has read.
-        read_up_to: the end of the log after the brokers' response. A tombstone of the suspect must have a lower offset.
+        read_up_to: the end of the log after the brokers' response. A tombstone of the suspect has a lower offset.
         listed_at_ms: the time of the brokers' response.
 
     """

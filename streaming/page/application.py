@@ -12,10 +12,10 @@
 4. Browsers may store only the files in `assets`: the headers of all other responses forbid storage. The headers also
    allow browsers to load and run only what our pages need. The server adds further headers (`http/exchange.py`, rule
    2).
-5. `/-/ready` returns 200 if the metric `rebalance_monitor_ready` is 1. Otherwise, it returns 503. If the monitor
-   watches several clusters, `/-/ready` returns 200 if at least one cluster is ready. Reason: after a 503, Kubernetes
-   sends no requests, so the pages of the ready clusters would also be unavailable. With `?cluster=`, `/-/ready` checks
-   only one cluster. The response does not contain names of groups or clusters.
+5. `/-/ready` returns 200 if the metric `rebalance_monitor_ready` is 1. Otherwise, it returns 503. With several
+   clusters, `/-/ready` returns 200 if at least one cluster is ready. Reason: after a 503, Kubernetes sends no requests,
+   so the pages of the ready clusters would also be unavailable. With `?cluster=`, `/-/ready` checks only one cluster.
+   The response does not contain names of groups or clusters.
 6. `?at=`, `?from=` and `?to=` ask about the past (`routes.past`).
 """
 

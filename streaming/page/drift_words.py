@@ -58,7 +58,7 @@ class Misplaced:
 
 
 def misplaced_in_short(drift: StrategyDrift, names: Mapping[str, str]) -> tuple[Misplaced, ...]:
-    """Combine misplaced partitions with the same topic and the same owners.
+    """Combine the misplaced partitions that have the same topic and the same owners.
 
     `names` maps member ids to names. If a name is missing, the result shows the member id.
 

@@ -1,4 +1,4 @@
-"""Converts rows of the table `rebalances` for the pages about the present and the past."""
+"""Converts rows of the table `rebalances` to the values that pages and the API show."""
 
 from __future__ import annotations
 

@@ -64,8 +64,7 @@ class TooManyReadsError(Exception):
 class ReadLimit:
     """Allows `at_once` requests to read tables at the same time, and up to `waiting` other requests to wait.
 
-    Without a limit, slow reads could use all memory, and all places of the server for responses (`http/server.py`, rule
-    4).
+    Without a limit, slow reads could use all memory, and could block all other responses (`http/server.py`, rule 4).
     """
 
     def __init__(self, at_once: int, waiting: int) -> None:

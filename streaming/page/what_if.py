@@ -41,8 +41,8 @@ class Alternative:
     """The result of one strategy. None means unknown.
 
     `sizes` shows the number of members for each partition count. For example, `2x3` means two members with three
-    partitions each. `score` is the fairness score from 0 to 100. The spread of a topic is the largest partition count
-    of a subscriber minus the smallest partition count. `topic_spread` is the largest spread of all topics.
+    partitions each. `score` is the fairness score from 0 to 100. The spread of a topic is the difference between the
+    largest and the smallest partition count of its subscribers. `topic_spread` is the largest spread of all topics.
     `busiest_records_per_second` is the measured produce rate of the busiest member's partitions. If a user's strategy
     failed, `failure` describes the failure, and all numbers are None.
     """

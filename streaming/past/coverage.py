@@ -23,8 +23,8 @@ class Coverage:
     def refusal(self, moments_ms: Sequence[int], now_ms: int) -> str | None:
         """Return the reason why the tables do not cover the requested moments (rules 1 and 2).
 
-        Return None if the tables cover all these moments. If `moments_ms` is empty, the only possible reason is that
-        the tables have no row.
+        Return None if the tables cover all these moments. For an empty `moments_ms`, the function only checks whether
+        the tables have a row.
 
         >>> Coverage(1000, 2000).refusal([1000], 9000), Coverage(1000, 2000).refusal([2000, 999], 9000)
         (None, 'the moment is earlier than the first row')

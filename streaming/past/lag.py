@@ -2,7 +2,7 @@
 
 1. The monitor writes a row only if a value of the row changed. So while the monitor measures, a row is valid until the
    next row of the partition. If the last measurement is too old (`silence.py`), the lag is unknown for the reason
-   `not_measured`. In this case, only the topic, the partition and the time of the last row are known.
+   `not_measured`. Then only three values are known: the time of the last row, the topic and the partition.
 2. The first write of each UTC date contains all partitions (`run/samples/lag/lag_tables.py`). So the reader reads only
    the rows on the date of the moment. If the cluster has no row between the start of this date and the moment, the
    reader reads the previous date instead. If a partition has no row on the date that was read, its offset was deleted,

@@ -22,7 +22,7 @@ _NUMBER = re.compile(r"\d{1,15}")
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """The number of a generation or epoch. It selects the generation's last row whose state is not Dead or Gone."""
+    """The number of a generation or epoch. It selects the generation's last row in a state other than Dead and Gone."""
 
     generation_id: int
 

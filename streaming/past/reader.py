@@ -1,6 +1,6 @@
 """Reads the state of groups at a past moment from the tables.
 
-1. Each value comes from the last record at or before the moment. Of several records with the same time, the record with
+1. Each value comes from the last record at or before the moment. If several records have the same time, the record with
    the highest position is the last record. No table contains duplicate rows for a record, even after a start with a new
    checkpoint (`run/query/prepare.py`).
 2. The list of groups does not contain a group that ended before the moment. The report of a group that ended has the
@@ -176,7 +176,7 @@ class PastReader:
         )
 
     def _incidents(self, at_ms: int) -> Mapping[str, Incident]:
-        """Return the oldest open incident of each group, by group id.
+        """For each group, return the oldest open incident.
 
         Each open incident has a row on the date of the last measurement or on the previous date.
         """
@@ -204,7 +204,7 @@ class PastReader:
         )
 
     def causes(self, at_ms: int) -> Mapping[str, Row]:
-        """Map group ids to the rows of the causes of lag that are active at the requested time.
+        """For each group with an active cause of lag at the moment, return the row of the cause.
 
         The result is empty if the last measurement before the moment is too old (rule 6).
         """

@@ -44,7 +44,7 @@ NOT_STORED = (
 """Values that a report of the current state contains, but that the tables do not contain for every moment."""
 
 UNKNOWN_TYPE = "unknown"
-"""The group type if no row contains it."""
+"""The group type in a report if no row contains the type."""
 
 _NO_LAG = GroupLag()
 
@@ -54,7 +54,7 @@ class GroupRows:
     """The rows for the report of one group.
 
     `generation` is the last row of the group in `group_generations`. `drifts` and `imbalances` are rows of the last
-    evaluated record. They are empty if this record belongs to a different generation than `generation`.
+    evaluated record. Both are empty if this record belongs to a different generation than `generation`.
     """
 
     generation: Row | None

@@ -46,7 +46,7 @@ def position(row: Row) -> tuple[Any, ...]:
 
 
 def is_of_generation(row: Row, generation: Row) -> bool:
-    """Return True if `row` is for the same generation as `generation` (a row of `group_generations`).
+    """Return True if both rows are for the same generation. `generation` is a row of `group_generations`.
 
     If the generation id is unknown, both rows must belong to the same record.
     """

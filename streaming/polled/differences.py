@@ -1,11 +1,11 @@
 """Compare the responses of a poll with the stored state, and return the rows that update the stored state.
 
 Coordinators' responses have no log offset, so each event gets a number that replaces the offset. The first number of a
-poll is its start time in milliseconds, multiplied by `NUMBERS_PER_MS`. If this number is not higher than the last
-number of the previous poll, the poll starts with that last number plus 1. Each further event gets the next number. So
-the numbers of a poll are higher than all earlier numbers, even with a new checkpoint. Commits are distributed over
-`POLLED_PARTITIONS` partitions. All commits of a group are in the same partition. If anything changed, the first
-partition gets a row. Any other partition gets a row only if at least one of its commits changed.
+poll is the higher of two numbers: the start time of the poll in milliseconds, multiplied by `NUMBERS_PER_MS`, and the
+last number of the previous poll plus 1. Each further event gets the next number. So the numbers of a poll are higher
+than all earlier numbers, even with a new checkpoint. Commits are distributed over `POLLED_PARTITIONS` partitions. All
+commits of a group are in the same partition. If anything changed, the first partition gets a row. Any other partition
+gets a row only if at least one of its commits changed.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ class Differences:
 def differences(poll: Poll, known: KnownState, *, is_marked: bool = False) -> Differences:
     """Return the differences between a poll and the known state.
 
-    If `is_marked` is True, the result contains at least one row, even if nothing changed. When the query has read this
-    row, it has read the whole poll.
+    If `is_marked` is True, the result contains at least one row, even if nothing changed. So the position of the query
+    shows when the query has read the whole poll.
     """
     first = max(known.last_number + 1, poll.began_at_ms * NUMBERS_PER_MS)
     events = _GroupEvents(first, poll.began_at_ms)

@@ -1,4 +1,4 @@
-"""Creates a response in Prometheus' text format or in OpenMetrics: headers of metric families and lines of samples.
+"""Creates a response from metric headers and sample lines, in Prometheus' text format or in OpenMetrics.
 
 prometheus-client writes the header lines (`# HELP`, `# TYPE`). The response contains only families with samples.
 

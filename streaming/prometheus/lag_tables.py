@@ -7,9 +7,9 @@ Null means unknown, except in rule 4.
    reason.
 2. A sum over partitions is known only if the value of each partition is known. A maximum ignores unknown values.
 3. The sums of a group include all topics, even topics that the settings do not select.
-4. Some values are null if there is no problem. The number of lost records is null instead of 0. The time until records
-   are lost is null if records are lost only after `SOON_SECONDS` or later. `lag_seconds_is_bound` is null if the lag is
-   not a lower bound.
+4. Some values are null if there is no problem. The number of lost records is null instead of 0. If no records are lost
+   within `SOON_SECONDS`, the time until records are lost is null. If the lag is not a lower bound,
+   `lag_seconds_is_bound` is null.
 5. The table `hot_topics` has one row for each hot topic (`topic_loads`). If only some groups are selected, the table
    contains only topics for which these groups have committed offsets.
 """

@@ -1,4 +1,4 @@
-"""Writes samples as lines of text. The lines are those of prometheus-client, but this module is faster.
+"""Writes samples as lines of text. prometheus-client writes the same lines, but more slowly.
 
 1. A line is the same in Prometheus' text format and in OpenMetrics. Only the header of a family differs
    (`exposition`).

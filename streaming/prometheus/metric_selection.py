@@ -1,12 +1,12 @@
 """Selects the metrics, groups and topics that `/metrics` contains, as the settings define.
 
-1. `/metrics` contains a metric for every group if the granularity of the metric is equal to the setting `granularity`
-   or coarser. Metrics with the names of other exporters do not depend on `granularity`.
+1. `/metrics` contains a metric for every group if the granularity of the metric is equal to, or coarser than, the
+   setting `granularity`. Metrics with the names of other exporters do not depend on `granularity`.
 2. For the K worst groups (`top_k`), `/metrics` also contains all metrics of this project down to the granularity
    `partition`.
 3. `/metrics` contains each metric in `include` for every group. `/metrics` never contains the metrics in `exclude`.
 4. By default, a healthy group has at most 15 series, plus one series per topic. A rebalance in progress adds one
-   series. A lag that is only a lower bound also adds one series. All other additional series belong to a trouble of the
+   series. A lag that is only a lower bound also adds one series. All other additional series show a trouble of the
    group.
 5. Totals include values that are not selected. For example, the lag of a group includes the lag of topics that are not
    selected. The metrics of the monitor itself count all groups and topics.

@@ -66,7 +66,7 @@ class LimitEdge(NamedTuple):
     """The border between the shown and the dropped series of the last scrape.
 
     `level` is the index of a granularity. `/metrics` contains the series of all coarser granularities for all groups.
-    `/metrics` contains the series of this granularity only for the `shown` worst groups.
+    `/metrics` contains the series of this granularity only for the worst groups. `shown` is the number of these groups.
     """
 
     level: int
@@ -90,10 +90,10 @@ class LimitDecision:
 
 @dataclass(frozen=True, slots=True)
 class SeriesLimit:
-    """The finest shown granularity of each group, by group id.
+    """The finest shown granularity of each group, and of topic series without a group label.
 
-    `finest` contains the index of the granularity. Groups without dropped series are not in `finest`. `topics` is the
-    index for topic series without a group label.
+    `finest` maps group ids to indexes of granularities. Groups without dropped series are not in `finest`. `topics` is
+    the index for the topic series.
     """
 
     finest: Mapping[str, int] = field(default_factory=dict)
@@ -116,7 +116,7 @@ class SeriesLimit:
         return self.finest.get(group_id, _FINEST) >= GRANULARITIES.index(granularity)
 
     def shows_topics(self, granularity: Granularity) -> bool:
-        """Return True if `/metrics` contains topic series of this granularity without a group label."""
+        """Return True if `/metrics` shows this granularity for topic series without a group label."""
         return self.topics >= GRANULARITIES.index(granularity)
 
 

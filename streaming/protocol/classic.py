@@ -48,7 +48,7 @@ Read = TypeVar("Read")
 class Subscription:
     """The subscription that a member sent when it joined the group (``ConsumerPartitionAssignor.Subscription``).
 
-    ``version`` is the version number in the bytes. If it is above 3, the bytes were read as version 3. ``owned``
+    ``version`` is the version number in the bytes. Bytes with a version above 3 were read as version 3. ``owned``
     contains the (topic, partition) pairs that the member claims to own. ``generation_id`` is the generation of this
     claim. An unknown generation is -1, also in versions 0 and 1. ``rack_id`` is None if the rack is unknown.
     ``ends_before_owned`` is True if the version has ``ownedPartitions`` but the bytes end before this field.
@@ -77,7 +77,7 @@ class Assignment:
 
 
 NOTHING_ASSIGNED: Final = Assignment(None, (), None)
-"""The empty assignment of a member that the leader's assignment does not contain.
+"""The empty assignment of a member that the leader omitted.
 
 Some leaders (sarama, KafkaJS and kafka-go) omit members whose assignment is empty.
 """

@@ -84,7 +84,7 @@ def read_subscription(raw: bytes) -> tuple[int, dict[str, Any]]:
 
 
 def _ends_with_user_data(raw: bytes) -> bool:
-    """Return True if the bytes end exactly after the user data. Bytes that end earlier are damaged."""
+    """Return True if the bytes end exactly after the user data. Bytes that end before this point are damaged."""
     position = 6
     for _ in range(int.from_bytes(raw[2:6], "big", signed=True)):
         position += 2 + int.from_bytes(raw[position : position + 2], "big")
@@ -142,7 +142,7 @@ def kafka_python_sticky_user_data(user_data: bytes | None) -> tuple[tuple[tuple[
 
     kafka-python writes an int16 version before the data of StickyAssignor. Java leaders cannot read this format and
     ignore the claim, but kafka-python leaders read only this format. A claim with partitions is never valid in both
-    formats. Java would read kafka-python's version as the upper half of an array length, which would be above 65,535.
+    formats. In Java's format, kafka-python's version is the upper half of an array length of more than 65,535.
 
     >>> kafka_python_sticky_user_data(bytes.fromhex("0001 00000001 0001 74 00000001 00000003 00000007"))
     ((('t', 3),), 7)

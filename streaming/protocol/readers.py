@@ -47,7 +47,7 @@ _MAX_STRING_BYTES: Final = 0x7FFF
 class _ArrayUnpackers(dict[int, "Callable[[bytes, int], tuple[int, ...]]"]):
     """Unpackers of integer arrays with fewer than 256 elements. The keys are array lengths.
 
-    An unpacker of a longer array is created for each call, and is not stored.
+    For an array with 256 or more elements, each call creates an unpacker and does not store it.
     """
 
     def __init__(self, element_format: str) -> None:
@@ -129,7 +129,7 @@ class _Writer:
     def _fixed_run(self, run: Sequence[Field], parent: str) -> list[str]:
         """Generate the code that unpacks neighbouring fields of fixed size in one call.
 
-        Return the entries of these fields for the dict expression.
+        For each field, return its entry in the dict expression.
         """
         names = [self._name("f") for _ in run]
         formats = [_FORMATS[str(field.type)] for field in run]
@@ -313,7 +313,7 @@ def compile_reader(message: Message, version: int) -> Reader:
     """Return the reader of one version of a message: ``read(raw, position) -> fields``.
 
     The reader raises UndecodableRecord with the path of the field that it could not read. Additional bytes after the
-    message do not raise an error.
+    message are ignored.
 
     >>> from streaming.protocol.layouts import OFFSET_COMMIT
     >>> read = compile_reader(OFFSET_COMMIT.key, 0)

@@ -63,7 +63,7 @@ class ClusterClock:
     def take_sample(self, sample: ClusterSample) -> ClusterSample:
         """Update the corrections with a sample. Return the sample with corrected times.
 
-        The sample time of the end of a `__consumer_offsets` partition is corrected to the leader's clock. All other
+        For each `__consumer_offsets` partition, the sample time is corrected to the clock of the leader. All other
         times of the sample stay the same, because a new correction applies only to later samples.
         """
         correction_ms, is_known = self._correction_ms, self._is_known

@@ -4,8 +4,8 @@
    after a success, the reason is logged again.
 2. An expected failure (disk, tables, brokers) is logged as one line. An unexpected failure is logged with its stack
    trace.
-3. After Spark has ended, every task fails. Failures after the end of Spark are not logged, because the end of Spark is
-   logged separately.
+3. After Spark has ended, every task fails. These failures are not logged, because the end of Spark is logged
+   separately.
 4. While brokers do not answer, the log has one warning, even if the reasons differ. When the brokers answer again, one
    more line is logged.
 """

@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 def report_rewound(cluster: str, monitor_state: MonitorState, rewound: Collection[int]) -> None:
-    """Store rewound partitions. Log an error about new rewound partitions.
+    """Store rewound partitions. If some of the partitions are new, log an error.
 
     The cluster stays not ready until the run ends.
     """
@@ -143,7 +143,7 @@ class LogWatch:
         self._lost_records = LostRecords(cluster)
 
     def report(self, before: MonitorView, sample: ClusterSample) -> None:
-        """Compare `sample` with the positions in `before`. `before` must be a view from before the sample."""
+        """Compare `sample` with the positions in `before`. The view `before` must be older than the sample."""
         positions = before.health.positions
         self._topic_read.report(sample.offsets_topic_id, positions)
         report_rewound(
@@ -163,7 +163,7 @@ class ForeignRecords:
         self._reported: set[int] = set()
 
     def report(self, batches: Iterable[PartitionBatch]) -> None:
-        """Log one warning about all partitions in which foreign records were found for the first time."""
+        """Log one warning about all partitions whose first foreign records are in `batches`."""
         foreign = {batch.offsets_topic_partition: batch.foreign_records for batch in batches if batch.foreign_records}
         new = sorted(foreign.keys() - self._reported)
         self._reported.update(new)

@@ -1,7 +1,7 @@
 """Run the monitor: one HTTP port, one Spark session, and one watch per cluster.
 
-1. If the monitor watches only one cluster, an error that the operator must correct ends the monitor. The monitor prints
-   one line and returns an exit code.
+1. If the monitor watches only one cluster, the monitor ends after an error that the operator must correct. The monitor
+   prints one line and returns an exit code.
 2. If the monitor watches several clusters and one watch fails, the cluster of this watch is not ready. The error is
    logged once. The monitor tries again after increasingly long pauses (`retry_state`). The other clusters are not
    affected. The failed cluster keeps its totals and its checkpoint.

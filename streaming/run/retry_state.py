@@ -21,7 +21,7 @@ _WORD_WITH_DIGIT = re.compile(r"\w*\d\w*")
 
 
 class RetryState:
-    """The failed attempts of one loop, in QueryKeeper or in Monitor. Only the thread of the loop uses this object."""
+    """The failed attempts of one loop of QueryKeeper or Monitor. Only the thread of the loop uses this object."""
 
     def __init__(self, monitor_state: MonitorState) -> None:
         self._monitor_state = monitor_state

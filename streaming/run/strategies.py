@@ -1,4 +1,4 @@
-"""Load the strategies of users at the start of the monitor. If a strategy cannot be loaded, the start fails."""
+"""At the start of the monitor, load the strategies of users. If a strategy cannot be loaded, the start fails."""
 
 from __future__ import annotations
 

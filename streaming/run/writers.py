@@ -72,7 +72,7 @@ class SecondWriterError(RemedyError):
 
 
 class Writer(msgspec.Struct, frozen=True):
-    """The content of a record: one run of a monitor.
+    """The content of a record, which describes one run of a monitor.
 
     `machine` is empty if the operating system has no `/proc`. `process_start_ticks` is None if `machine` is empty, and
     in records of earlier versions of the monitor.
@@ -293,9 +293,10 @@ def _decode(content: bytes | None) -> Writer | None:
 def _process_start_ticks(pid: int) -> int | None:
     """Return the start time of a process in clock ticks since boot (field 22 of `/proc/PID/stat`).
 
-    Return None if the process does not exist or has ended, or if the operating system has no `/proc`. An ended process
-    has the state `Z` (field 3) until its parent reads its exit code. In a container, the parent possibly never reads
-    the exit code. Field 2 is the name of the program in brackets. The name can contain spaces and brackets.
+    Return None if the process does not exist or has ended, or if the operating system has no `/proc`. After a process
+    has ended, its state (field 3) is `Z` until the parent process reads the exit code. In a container, the parent
+    process possibly never reads it. Field 2 is the name of the program in brackets. The name can contain spaces and
+    brackets.
     """
     try:
         state, *fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()

@@ -126,7 +126,7 @@ class Brokers:
         return self._offsets(asked, OffsetSpec.LATEST, IsolationLevel.READ_COMMITTED)
 
     def look(self, looks: Sequence[TailFetch]) -> Mapping[TailFetch, FetchResult]:
-        """Send one fetch request for each element of `looks` to the partition's leader, known from the last sample."""
+        """Send one fetch request for each element of `looks`, to the leader that the last sample shows."""
         return read_log_tails(self._connection, looks, self._leaders)
 
     def _offsets_topic_ends(self, partitions: int) -> Mapping[int, LogEnds]:

@@ -110,7 +110,7 @@ def _read_streams(group: Message) -> DescribedGroup:
 
 
 def _with_epoch(member: Message, **more: Any) -> DescribedMember:  # noqa: ANN401 - fields of one type of group
-    """Return a member of a KIP-848, share or streams group. `more` contains fields that only one group type has."""
+    """Return a member of a KIP-848, share or streams group. `more` contains fields that not all group types have."""
     return DescribedMember(
         member_id=member.member_id,
         client_id=member.client_id,

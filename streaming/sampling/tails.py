@@ -110,7 +110,7 @@ def _tail(look: TailFetch, partition: Message) -> Tail | None:
     """Return the result of the search for the next record. Return None if the response does not show a result.
 
     If the response contains no batches, there is no record from the requested offset to the last stable offset. This
-    result is used only within EMPTY_WITHIN offsets.
+    result is used only if these two offsets differ by at most EMPTY_WITHIN.
     """
     if not partition.records:
         end = max(look.from_offset, partition.last_stable_offset)

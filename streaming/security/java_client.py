@@ -1,6 +1,6 @@
 """Convert the settings to options of Spark's Kafka source.
 
-The options are those of Kafka's Java client, with the prefix `kafka.`. Spark shows the options of a source in query
+Each option is an option of Kafka's Java client, with the prefix `kafka.`. Spark shows the options of a source in query
 plans, on its web page and in logs. So no option contains a secret. Instead, each consumer reads the secrets from files
 (`config.providers`, KIP-421). The monitor's secrets file contains the JAAS line and the password of the client's key.
 The user's files contain the client's certificate and key.

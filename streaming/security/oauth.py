@@ -1,4 +1,4 @@
-"""Request OAUTHBEARER tokens for kafka-python with client credentials, as Kafka's Java client does (KIP-768).
+"""For kafka-python, request OAUTHBEARER tokens with client credentials, as Kafka's Java client does (KIP-768).
 
 1. The first connection requests a token. Further connections use the token until 80 % of its lifetime has passed.
 2. If the endpoint returns no lifetime, each connection requests a new token.

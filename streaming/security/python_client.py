@@ -84,8 +84,8 @@ def _credentials_message(security: SecuritySettings) -> str:
 def suspicion(error: BaseException | None, security: SecuritySettings) -> str:
     """Return the probable cause of an error, and the settings to check. Call this function after the last retry.
 
-    A connection that ends during the TLS handshake indicates a port without TLS or a missing client certificate. A
-    connection that ends during authentication indicates wrong credentials.
+    If a connection ends during the TLS handshake, the port probably has no TLS, or the client certificate is missing.
+    If a connection ends during authentication, the credentials are probably wrong.
     """
     if isinstance(_find_tls_error(error), _CONNECTION_CLOSED):
         return (

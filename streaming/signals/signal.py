@@ -11,9 +11,9 @@ Rules:
    absent series is not necessarily 0.
 5. `example` is a PromQL query for an engineer on call. The query uses only metrics and labels that are defined in this
    package.
-6. `granularity` is the level of detail of the metric. The metric is exported for every group if `granularity` is
-   `metrics.granularity` or coarser. For the worst groups (`metrics.top_k`), all metrics of this project are exported,
-   except metrics of the granularity `member`.
+6. `granularity` is the level of detail of the metric. The metric is exported for every group if `granularity` is equal
+   to, or coarser than, `metrics.granularity`. For the worst groups (`metrics.top_k`), all metrics of this project are
+   exported, except metrics of the granularity `member`.
 
 Conventions: https://prometheus.io/docs/practices/naming/
 """

@@ -74,7 +74,7 @@ class CheckpointDamagedError(CheckpointError):
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """The values of a checkpoint that never change.
+    """The constant values of a checkpoint.
 
     `origin` maps the name of each file in `origin/` to the checksum of the file. `after` is the id of the previous
     checkpoint that wrote to the tables, or empty if unknown.

@@ -12,8 +12,8 @@ The package `launch/` contains the JVM and the settings of the session.
    cluster. So a cluster with many unread records does not delay the other clusters.
 5. Every user of a machine can read the command lines of processes. So the command line of the JVM does not contain the
    settings of `spark.conf` whose values could be secret. The JVM receives these settings after its start. Spark's web
-   pages and logs do not show their values. Exception: some settings have an effect only at the start of the JVM, for
-   example JVM options. These settings are always on the command line.
+   pages and logs do not show these values. But some settings have an effect only at the start of the JVM, for example
+   JVM options. These settings are always on the command line.
 6. Temporary files of Spark, PySpark and native libraries are in a separate folder for each run. If the monitor is
    killed, the next start removes the folder after the JVM has ended. `SPARK_LOCAL_DIRS` and `spark.local.dir` have
    precedence over the separate folder. The monitor removes nothing in the folders of `SPARK_LOCAL_DIRS` and

@@ -52,7 +52,7 @@ _REPLACEMENT = "\ufffd"
 class CommittedOffsetsView:
     """A snapshot of CommittedOffsets: the last commit of each partition of each group.
 
-    `commits` is a table with the first columns of LAG_SCHEMA. `rows` contains the row number of each commit in
+    `commits` is a table with the first five columns of LAG_SCHEMA. `rows` contains the row number of each commit in
     CommittedOffsets. `offsets_topic_offsets` contains the offset of each commit's record in `__consumer_offsets`.
     `numbering` changes when CommittedOffsets gives its rows new numbers. After a change of `numbering`, the row numbers
     of the view are not valid any more.
@@ -91,7 +91,7 @@ class CommittedOffsets:
     def apply(self, commits: pa.Table) -> None:
         """Store reduced commits (COMMIT_SCHEMA).
 
-        A commit that is older than the stored commit has no effect. So the same batch can be applied twice.
+        A commit that is older than the stored commit has no effect. So it is safe to apply a batch twice.
         """
         with self._lock:
             if len(self._group_ids) >= self._compact_at_rows:
@@ -137,8 +137,8 @@ class CommittedOffsets:
     def forget(self, keys: Sequence[bytes], offsets_topic_offsets: Sequence[int]) -> None:
         """Delete commits whose tombstones were not read.
 
-        `offsets_topic_offsets` contains the offsets of the deleted commits' records. If the stored commit of a key has
-        a different offset, the stored commit is newer and is not deleted.
+        `offsets_topic_offsets` contains the offsets of the deleted commits' records. If the record of a stored commit
+        has a different offset, this commit is newer and is not deleted.
         """
         with self._lock:
             for key, offsets_topic_offset in zip(keys, offsets_topic_offsets, strict=True):
@@ -154,7 +154,7 @@ class CommittedOffsets:
     ) -> Windows | None:
         """Compare the commits of the view with end offsets that were sampled after the view. Return the commit windows.
 
-        The last commit of each window is a commit in the view. For each commit, `next_offsets` contains the offset of
+        Each window ends with the commit that the view contains. For each commit, `next_offsets` contains the offset of
         the record that the group reads next (`next_offsets.py`). The lag is counted from `next_offsets`. If rows were
         renumbered after the view was created, return None.
         """

@@ -85,7 +85,7 @@ class MonitorState:
             )
 
     def put_gap_totals(self, closed: Iterable[GapsClosed]) -> None:
-        """Store the totals of commit gaps from `closed`. Remove the totals of deleted groups."""
+        """Store the gap totals of the events in `closed`. Remove the totals of deleted groups."""
         with self._lock:
             totals: dict[str, GapTotals | None] = {**self._view.gap_totals}
             for event in closed:

@@ -69,14 +69,14 @@ class WorkShares:
 class MonitorView:
     """Everything that a scrape shows, at one moment.
 
-    `groups` also contains deleted groups until their state is removed (`GroupForgotten`). The keys of
-    `rebalancing_since_ms` are the groups that the last listing shows in a rebalance. The values are the times of the
-    first listings that showed these rebalances. `read_up_to` maps each partition of `__consumer_offsets` to the time up
-    to which the partition was read. In the polling mode, the key -1 contains the time of the last complete poll.
-    `conditions` maps each group to its active conditions at the last sample. `unowned` maps each group to its unowned
-    partitions. `explained_lags` contains the cause of the lag of each late group. `incidents` are the open incidents at
-    the last sample, the oldest first. `gap_totals` maps each group to its totals of commit gaps (`combine.gaps`).
-    `work` contains the last measured shares of lag and throughput. While the cluster is not ready, `work` is empty.
+    `groups` also contains deleted groups until their state is removed (`GroupForgotten`). For each group that the last
+    listing shows in a rebalance, `rebalancing_since_ms` contains the time of the first listing that showed this
+    rebalance. `read_up_to` maps each partition of `__consumer_offsets` to the time up to which the partition was read.
+    In the polling mode, the key -1 contains the time of the last complete poll. `conditions` maps each group to its
+    active conditions at the last sample. `unowned` maps each group to its unowned partitions. `explained_lags` contains
+    the cause of the lag of each late group. `incidents` are the open incidents at the last sample, the oldest first.
+    `gap_totals` maps each group to its totals of commit gaps (`combine.gaps`). `work` contains the last measured shares
+    of lag and throughput. While the cluster is not ready, `work` is empty.
     """
 
     groups: Mapping[str, GroupState] = field(default_factory=dict)

@@ -3,8 +3,8 @@
 1. Until the monitor has read the log to its end for the first time, there are no reports.
 2. If the last sample is too old, all values from samples are unknown, for example lag and status. The reason for the
    unknown lag is NO_FRESH_SAMPLE. For every group, this reason counts as a trouble (`severity.trouble`). The report
-   still contains the id of the incident that was open at the last sample. Groups that have no members and only commit
-   offsets still have a report.
+   still contains the id of the incident that was open at the last sample. Groups that only commit offsets and have no
+   members still have a report.
 3. While the cluster is not ready, the monitor possibly does not know the latest commits. So values that depend on
    commits are unknown, for example lag and status. The reason for these unknown values is LOG_NOT_READ. The report
    still contains the group's state in the listing, the coordinator, and the conditions of the last sample.
@@ -51,8 +51,8 @@ def _shown_sample(view: MonitorView, *, is_fresh: bool) -> tuple[MonitorView, Gr
 def _coordinators(shown: MonitorView) -> Callable[[str], int | None]:
     """Return a function that maps a group id to its coordinator's broker id, to NO_LEADER, or to None if unknown.
 
-    While the cluster is ready, the function returns None instead of NO_LEADER, because a partition has no leader for
-    some seconds when a broker restarts.
+    When a broker restarts, a partition has no leader for some seconds. So while the cluster is ready, the function
+    returns None instead of NO_LEADER.
     """
     sample = shown.sample
     if sample is None or not sample.offsets_topic_partitions:

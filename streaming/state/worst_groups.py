@@ -3,11 +3,11 @@
 `/metrics` shows full detail for the first groups in this order (`prometheus.series_limit`). Pages and the API use the
 order of `evaluation/severity/trouble.py` directly. Rules:
 
-1. The place of a group is computed from its troubles (`evaluation.severity.trouble`).
-2. A group that was shown in full detail stays at its worst place for ten minutes. During the ten minutes, the group is
-   *held*. The ten minutes begin at the last evaluation in which the group had its worst rank. So the series of a group
-   stay in `/metrics` while a trouble ends and starts again repeatedly. So users can also see in full detail that the
-   trouble has ended. If the last scrape showed all groups in full detail, only the K worst groups are held (rule 5 of
+1. The sort key of a group is computed from its troubles (`evaluation.severity.trouble`).
+2. A group that was shown in full detail keeps its worst sort key for ten minutes. During the ten minutes, the group is
+   *held*. The ten minutes begin at the last evaluation in which the group had this key. So the series of a group stay
+   in `/metrics` while a trouble ends and starts again repeatedly. Users can also see in full detail that the trouble
+   has ended. If the last scrape showed all groups in full detail, only the K worst groups are held (rule 5 of
    `prometheus.metrics`).
 3. If the clock is set back, no group is held any more.
 4. Groups are ranked once per sample, because lag, statuses and conditions change only at a sample. All scrapes between
@@ -27,12 +27,12 @@ from streaming.evaluation.severity.trouble import Place
 from streaming.state.reports import Reports
 
 HELD_MS = 600_000
-"""Maximum time in milliseconds for which a group stays at its worst place."""
+"""Maximum time in milliseconds for which a group keeps its worst sort key."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankEntry:
-    """The place of a group, and the time of the last evaluation in which the group had this place."""
+    """The sort key of a group, and the time of the last evaluation in which the group had this key."""
 
     place: Place
     since_ms: int

@@ -1,4 +1,4 @@
-"""Defines the tables of the lag and the status of committed partitions, and of the causes of lag."""
+"""Defines the tables `group_lag`, `partition_status` and `lag_causes`."""
 
 from __future__ import annotations
 

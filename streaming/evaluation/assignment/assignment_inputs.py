@@ -25,13 +25,13 @@ from streaming.group.snapshot import GroupSnapshot
 
 @dataclass(frozen=True)
 class AssignmentInputs:
-    """The recorded values of one generation. Each evaluation of the assignment uses them as inputs.
+    """The recorded values of one generation: the inputs of each evaluation of the assignment.
 
     `owners` contains every owner in the assignment, even if the owner is not a member of the group. `unknown_topics`
     are subscribed topics whose partition count is unknown. `changed_topics` are topics whose partition count has
     changed since the assignment. `stale_topics` are topics whose last sample is older than the record and contradicts
-    the record (`sampled_topics`). `unknown_inputs` contains the names from `group.not_known` for the unknown values of
-    members.
+    the record (`sampled_topics`). `unknown_inputs` names the unknown values of members, with the names from
+    `group.not_known`.
     """
 
     spec: GroupSpec

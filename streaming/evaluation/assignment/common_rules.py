@@ -10,9 +10,9 @@ Rules:
    with an unknown assignment may own any partition. So the unowned partitions of the member's group are unknown. Rules
    6 and 7 are checked only for members with a known assignment.
 3. Each existing partition of a subscribed topic must have an owner. A partition certainly exists if a sample after the
-   record contains the partition. If the sample is earlier than the record, a partition certainly exists if the record
-   assigns a higher partition number of the same topic. All other partitions are *pending*. A pending partition counts
-   as unowned only after a later sample shows the partition.
+   record contains the partition. If the sample is earlier than the record, the partitions below the highest assigned
+   partition of the topic certainly exist. All other partitions are *pending*. A pending partition counts as unowned
+   only after a later sample shows the partition.
 4. Each unowned partition has a start time. Usually, the start time is the time of the first record in which the
    partition has no owner. If the partition was created after this record, the start time is the time of the first
    sample with the partition. The start time stays the same until the partition has an owner. Exception: if the monitor

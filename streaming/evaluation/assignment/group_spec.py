@@ -36,7 +36,7 @@ def _reads_racks(metadata: GroupMetadata) -> bool:
 
 
 def sampled_partitions(snapshot: GroupSnapshot) -> Mapping[str, int]:
-    """Return the sampled partition count of each topic. The result omits topics that did not exist."""
+    """Return the sampled partition count of each topic. The result omits topics that did not exist at the sample."""
     return {topic: sampled.partitions for topic, sampled in snapshot.topics.items() if sampled.partitions}
 
 

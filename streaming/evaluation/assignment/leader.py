@@ -258,7 +258,7 @@ def _is_librdkafka(written: _RecordForm) -> bool:
 def _is_version_0(written: _RecordForm, *claims: str) -> bool:
     """Return True if the assignments and the subscription have version 0 and empty user data.
 
-    With the strategy `sticky`, the user data of the subscription can also be of one of the kinds in `claims`.
+    With the strategy `sticky`, the subscription's user data can also have a kind that `claims` contains.
     """
     kinds = {EMPTY, *claims} if written.protocol == "sticky" else {EMPTY}
     is_version_0 = (written.assignment_version, written.version) == (0, 0)

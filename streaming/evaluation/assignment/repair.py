@@ -1,8 +1,8 @@
 """Find the valid assignment that is most similar to the actual assignment.
 
 The valid assignment shows which partitions are misplaced. If a strategy has many correct results, a partition can have
-a different owner in each result. So the monitor *repairs* the actual assignment: it runs a sticky strategy for members
-that own their actual partitions. A sticky strategy moves only the partitions that must move. Rules:
+a different owner in each result. So the monitor *repairs* the actual assignment: it runs a sticky strategy in which
+each member claims its actual partitions. A sticky strategy moves only the partitions that must move. Rules:
 
 1. If a partition has several owners, the repair uses only the first owner that is a subscribed member.
 2. If the strategy promises balance within each topic (`range`), each topic is repaired separately.

@@ -27,7 +27,7 @@ from streaming.group.members import GroupMember, TopicPartitions
 
 MIN_SAMPLES = 3
 COMPARE_MS = LATE_MS
-"""Equal to the time after which a partition is late. So rule 3 usually applies before the group gets a cause."""
+"""Equal to LATE_MS, so the monitor has usually compared the rates (rule 3) when the group gets a cause."""
 
 
 class Capacity(NamedTuple):

@@ -5,7 +5,7 @@
 2. If the value of one partition is unknown, the sum is unknown. If the group has no committed offset of a partition,
    the lag and the rates of the partition are unknown. Exception: the lag and the rates of a partition without records
    are 0.
-3. A share is the value of one member or host, divided by the sum of all members. The sum over all members does not
+3. A share is the value of one member or host, divided by the sum of the values of all members. The sum does not
    include partitions without an owner. If the sum is unknown or 0, all shares are unknown.
 4. If the assignment of one member is unknown, the work of the group is unknown. If the host of one member is unknown,
    the work of the hosts is unknown.

@@ -4,12 +4,12 @@ The coordinator gives each member a target assignment. The member first revokes 
 target. Then the member takes the partitions of its target that no other member owns. The current assignment of the
 member shows the progress of the member. The rule numbers continue after those of `silence.py`:
 
-15. A member *lags* its target until the member is Stable at the epoch of the target. The first sample that shows the
-    lag sets its start time: the time of the group's last record. The lag may be older than its start time, so the
-    reported duration is a lower bound. When the member makes progress, the start time is set to the time of the group's
-    last record again. Progress is a new epoch, revoked partitions or new partitions.
-16. `stuck_reconciliation`: a member lags for longer than its rebalance timeout. A member must revoke its partitions
-    within its rebalance timeout. In the polling mode the rebalance timeout is unknown, so the limit is
+15. A member *lags* its target until the member is Stable at the epoch of the target. At the first sample that shows
+    the lag, its start time is set to the time of the group's last record. The lag may have started earlier, so the
+    reported duration is a lower bound. When the member makes progress, the start time is set again in the same way.
+    Progress is a new epoch, revoked partitions or new partitions.
+16. `stuck_reconciliation`: a member lags its target for longer than its rebalance timeout. A member must revoke its
+    partitions within its rebalance timeout. In the polling mode the rebalance timeout is unknown, so the limit is
     `stuck_after_seconds`. The coordinator fences a member that does not revoke its partitions in time. So there are two
     possible reasons for a stuck member. First: the coordinator should have fenced the member, but has not. Second: the
     member waits for a partition that a different member has not revoked.
@@ -51,7 +51,7 @@ AWAY_EPOCH = -2
 class LaggingMember:
     """A member that has not reached its target.
 
-    `current` is the current assignment of the member. `since_ms` is the start of the member's lag (rule 15).
+    `current` is the current assignment of the member. `since_ms` is the start time of rule 15.
     """
 
     current: MemberAssignment
@@ -85,7 +85,7 @@ def lagging_members(snapshot: GroupSnapshot, known: Mapping[str, LaggingMember])
 def stuck_members(
     group: ModernGroup, lagging: Mapping[str, LaggingMember], now_ms: int, limits: Limits
 ) -> Mapping[str, LaggingMember]:
-    """Return the members that lag for longer than allowed, by member id (rule 16)."""
+    """Return the members that lag their targets for longer than allowed, by member id (rule 16)."""
     return {
         member_id: lag
         for member_id, lag in lagging.items()
@@ -94,7 +94,7 @@ def stuck_members(
 
 
 def allowed_ms(member: ModernMember, limits: Limits) -> float:
-    """Return the allowed lag of a member in milliseconds (rule 16)."""
+    """Return how long a member is allowed to lag its target, in milliseconds (rule 16)."""
     reported_ms = member.rebalance_timeout_ms
     return 1000 * limits.stuck_after_seconds if reported_ms is None or reported_ms <= 0 else reported_ms
 

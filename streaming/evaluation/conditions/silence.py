@@ -204,7 +204,7 @@ class Silence:
         return {group_id: PartitionCommits(last, waiting) for group_id, (last, waiting) in by_group.items()}
 
     def growing_rows(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Return the row number in `ends` of each partition whose end offset grew in the last `stuck_after_seconds`."""
+        """Map each partition whose end offset grew in the last `stuck_after_seconds` to its row number in `ends`."""
         asked = sorted(partitions)
         topics = pa.array([topic for topic, _ in asked], pa.string())
         rows = self._ends.rows(topics, np.array([at for _, at in asked], dtype=np.int64))

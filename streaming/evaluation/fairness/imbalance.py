@@ -65,11 +65,11 @@ Weights = Mapping[TopicPartition, float | None]
 class Imbalance(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """The distribution of one kind of work among one kind of participants. Amounts have the unit of `measure`.
 
-    `busiest` is the participant with the most work. If several participants have the most work, `busiest` is the first
-    of their names in sorted order. `idle` is the number of participants without a partition. `idle_in_any_assignment`
-    is the number of participants that would be idle even in the fairest assignment. `idle` and `idle_in_any_assignment`
-    are None for the measures lag and throughput. `excess` is the work of the busiest participant, minus the work of the
-    busiest participant in the fairest assignment. Ratios are None if there is no work (`total` is 0).
+    `busiest` is the name of the participant with the most work. If several participants have the same largest amount,
+    `busiest` is the first of their names in sorted order. `idle` is the number of participants without a partition.
+    `idle_in_any_assignment` is the number of participants that would be idle even in the fairest assignment. `idle` and
+    `idle_in_any_assignment` are None for the measures lag and throughput. `excess` is `largest` minus the largest
+    amount in the fairest distribution, but at least 0. Ratios are None if there is no work (`total` is 0).
     """
 
     measure: str
@@ -223,7 +223,7 @@ def _fairest_loads_of_equals(
 ) -> tuple[float, ...]:
     """Return the fairest loads of `count` participants.
 
-    Only `equal_participants` of these participants can get partitions.
+    `equal_participants` is the number of participants that can get partitions.
     """
     if not equal_participants:
         return (0,) * count

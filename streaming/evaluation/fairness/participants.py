@@ -84,7 +84,7 @@ def divide(shared: SharedWork) -> tuple[tuple[TopicPartition, ...], tuple[Partic
 
 
 def _unknown_participants(shared: SharedWork) -> tuple[Participants, ...]:
-    """Return participants of all kinds with unknown imbalances (rule 5)."""
+    """Return the participants of each kind. Their imbalances are unknown (rule 5)."""
     topics = sorted({topic for member in shared.spec.members for topic in member.topics})
     scopes = ((MEMBER, None), (HOST, None), *((TOPIC, topic) for topic in topics))
     return tuple(Participants(scope, topic, unknown_reason=shared.unknown_reason) for scope, topic in scopes)

@@ -14,8 +14,8 @@ Evidence (`evidence.py`):
    an open transaction blocks the group. Evidence about lag is also unknown if the lag of an existing partition is
    unknown. While the cluster is not ready, the query does not read the commits. So all evidence except `no_coordinator`
    is unknown. The evidence `no_coordinator` ends only if a sample shows the new leader. The evidence "lag above the
-   limit" ends only when the lag is at most LAG_END_RATIO of the limit. So the evidence does not end and start again
-   while the lag varies around the limit.
+   limit" ends only when the lag is at most LAG_END_RATIO times the limit. So the evidence stays active while the
+   lag varies around the limit.
 4. The text, the coordinator, the hosts and the topics of evidence do not change after its start. Usually, the
    coordinator is the leader of the group's partition of `__consumer_offsets`. A former leader is *gone* if it leads no
    partition of `__consumer_offsets` any more. A gone leader still counts as the coordinator while the partition has no
@@ -34,10 +34,10 @@ problem of the group's coordinator.
    gone (rule 4). Without this requirement, different problems in a test cluster with a single broker would become one
    incident. Exception: the evidence `no_coordinator` always links groups of the same coordinator.
 7. Same client host. At least two groups must have evidence that names the host. The groups with evidence must be at
-   least half of the groups with members on the host. Exceptions: evidence that names more than MAX_LINK_NAMES hosts
-   does not link groups. Loopback addresses never link groups. If all groups of the cluster have members on the host,
-   the host does not link groups.
-8. Same topic. Facts about several groups are linked if they have the same name and one topic in common. Exception:
+   least half of the groups with members on the host. There are three exceptions. Evidence that names more than
+   MAX_LINK_NAMES hosts does not link groups. Loopback addresses never link groups. If all groups of the cluster have
+   members on the host, the host does not link groups.
+8. Same topic. Facts about several groups are linked if the facts have the same name and a common topic. Exception:
    evidence that names more than MAX_LINK_NAMES topics does not link groups.
 
 Life of an incident (`tracker.py`):

@@ -92,7 +92,7 @@ UNKNOWN_COORDINATOR: Final = Coordinator()
 
 @dataclass(frozen=True, slots=True)
 class GroupSurroundings:
-    """Inputs that are not in a group's report: the group's coordinator, last rebalances and affected topics.
+    """Inputs about a group that are not in its report: its coordinator, its last rebalances and the affected topics.
 
     `topics_by_name` maps the name of a condition, or RECORDS_LOST, to the affected topics.
     """
@@ -105,8 +105,8 @@ class GroupSurroundings:
 def evidence_of(report: GroupReport, surroundings: GroupSurroundings, sampled_at_ms: int) -> Iterator[Evidence]:
     """Yield the active evidence of a group.
 
-    Conditions and causes of lag already have a start time. Lost records and a lag above the limit start at the first
-    sample that shows them.
+    Conditions and causes of lag already have a start time. For lost records and a lag above the limit, the start time
+    is the time of this sample.
     """
     if report.limits.ignore_alerts:
         return

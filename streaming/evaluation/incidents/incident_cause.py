@@ -1,6 +1,6 @@
 """Name the cause of an incident. The first rule that applies determines the cause.
 
-The rules use all evidence that the incident lists, also evidence that has ended. So the cause does not change when
+The rules use all evidence that the incident lists, including evidence that has ended. So the cause does not change when
 evidence ends. In these rules, "all groups" means all groups with listed evidence.
 
 1. `coordinator_gone`: a coordinator links groups of the incident (`same_cause.py`), and leads no partition of
@@ -9,8 +9,8 @@ evidence ends. In these rules, "all groups" means all groups with listed evidenc
 2. `coordinator`: the same as rule 1, except that the coordinator may still lead partitions of `__consumer_offsets`.
 3. `client_host`: a host links groups, and at least half of all groups have evidence that names the host.
 4. The cause is the first name in PRECEDENCE that occurs in the evidence of at least half of all groups. If there is no
-   such name, the cause is the first name that occurs in any evidence. In PRECEDENCE, a problem comes before the
-   problems that it can cause. For example, a hot partition can cause lag, and lag can cause lost records.
+   such name, the cause is the first name in PRECEDENCE that occurs in any evidence. In PRECEDENCE, a problem comes
+   before the problems that it can cause. For example, a hot partition can cause lag, and lag can cause lost records.
 5. `unknown`: the lag is above a limit, and its cause is unknown.
 """
 

@@ -49,7 +49,7 @@ Key = TypeVar("Key", bound=Hashable)
 class Population:
     """The groups with members: all groups, the groups of each coordinator, and the groups on each client host.
 
-    `by_host` needs only the hosts that occur in the evidence of several groups.
+    `by_host` contains at least the hosts that occur in the evidence of several groups.
     """
 
     groups: frozenset[str] = frozenset()
@@ -137,7 +137,7 @@ def _by_keys(
 
 
 def _runs(evidence: Iterable[Evidence]) -> Iterator[Sequence[Evidence]]:
-    """Split evidence into runs. In a run, each start is at most START_WINDOW_MS after the previous start."""
+    """Split evidence into runs. Each fact of a run starts at most START_WINDOW_MS after the previous fact."""
     run: list[Evidence] = []
     for one in sorted(evidence, key=lambda each: each.order):
         if run and one.since_ms - run[-1].since_ms > START_WINDOW_MS:
@@ -151,9 +151,9 @@ def _runs(evidence: Iterable[Evidence]) -> Iterator[Sequence[Evidence]]:
 def _affected_groups(
     run: Iterable[Evidence], link: Link, full_incidents: Mapping[EvidenceKey, Incident]
 ) -> frozenset[str]:
-    """Return the groups of a run, and all groups of some full incidents.
+    """Return the groups of a run, and all groups of the full incidents that have the same link.
 
-    A full incident counts if it has the link and lists a fact of the run.
+    A full incident counts only if it lists a fact of the run.
     """
     found = {full_incidents[one.key].incident_id: full_incidents[one.key] for one in run if one.key in full_incidents}
     return _group_ids(run).union(*(incident.groups for incident in found.values() if link in incident.links))

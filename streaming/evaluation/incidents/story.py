@@ -6,9 +6,9 @@ lower bounds, and the sentences contain `at least`.
 
 If no evidence is active, the sentences are in the past tense. Exception: the text of evidence never changes.
 
-The sentences change only when evidence starts or ends, so the table does not need a new row at each sample. For
-example, the sentences do not contain the present lag. Names of groups, hosts and topics come from clients. Every caller
-must escape the names.
+The sentences contain no value that changes at each sample, for example no present lag. So the table needs a new row
+only when evidence starts or ends. Names of groups, hosts and topics come from clients. Every caller must escape the
+names.
 """
 
 from __future__ import annotations

@@ -12,9 +12,9 @@ No Kafka response contains the broker's time. But a coordinator writes the time 
    VISIBLE_AFTER_MS). Rules 1 and 2 together give one interval per record, with two exceptions. A record that was
    written before the oldest stored sample gives no interval, because rule 2 needs an earlier sample. A record also
    gives no interval if the leader of its partition has changed since the sample.
-3. The clock offset lies where most intervals overlap (Marzullo's algorithm, which NTP uses). So a single wrong interval
-   has no effect. The interval of a copied record is an example of a wrong interval. Each batch gives only one interval
-   per broker, so a batch with many records has no extra weight.
+3. The clock offset lies where the largest number of intervals overlap (Marzullo's algorithm, which NTP uses). So a
+   single wrong interval has no effect. For example, a record that was copied from a different cluster gives a wrong
+   interval. Each batch gives only one interval per broker, so a batch with many records has no extra weight.
 4. A clock offset is known if at least MIN_INTERVALS intervals overlap. The overlapping intervals must also be more than
    half of the last INTERVALS intervals. Intervals that are older than KNOWN_FOR_MS are ignored. So the clock offset of
    an idle broker becomes unknown. Large clock offsets are possible: without a battery, a clock starts at 1970. So a
@@ -22,12 +22,11 @@ No Kafka response contains the broker's time. But a coordinator writes the time 
    (-1) is also ignored.
 5. The *correction* is the number that the monitor adds to its own time, to get the broker's time. The correction is 0
    if the interval contains 0. If the interval does not contain 0, the correction is the lower end of the interval. The
-   lower end never overestimates the broker's time or the duration of a silence. With the lower end, the corrected time
-   of a sample is also never later than the time of a record that was written after the sample. Before the first clock
-   offset of a broker is known, a single interval is enough for the correction. A correction stays valid until an
-   interval contradicts it, also for an idle broker. The maximum error is the width of the interval. The width of the
-   interval is the sum of three durations: the time between two successive commits to the broker, the duration of a
-   batch, and VISIBLE_AFTER_MS.
+   lower end never overestimates the broker's time or the duration of a silence. So a record that is written after a
+   sample never has a time before the corrected time of this sample. Before the first clock offset of a broker is known,
+   a single interval is enough for the correction. A correction stays valid until an interval contradicts it, also for
+   an idle broker. The maximum error is the width of the interval. The width of the interval is the sum of three
+   durations: the time between two successive commits to the broker, the duration of a batch, and VISIBLE_AFTER_MS.
 """
 
 from __future__ import annotations
@@ -155,10 +154,10 @@ def cluster_correction_ms(corrections_ms: Iterable[int]) -> int:
 
 
 def largest_overlap(intervals: Int64Array) -> tuple[ClockOffset, int]:
-    """Return the range where most of the intervals overlap, and the number of intervals that overlap there.
+    """Return the range where the largest number of intervals overlap, and this number.
 
-    If several ranges have the largest number of intervals, the lowest range is returned. Each row of `intervals`
-    contains the lowest value and the highest value of one interval.
+    If several ranges have this number, the lowest range is returned. Each row of `intervals` contains the lowest value
+    and the highest value of one interval.
 
     >>> largest_overlap(np.array([[0, 10], [5, 20], [8, 9], [500, 900]]))
     (ClockOffset(lowest_ms=8, highest_ms=9), 3)

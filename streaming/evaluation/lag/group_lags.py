@@ -4,7 +4,7 @@ Metrics, pages and the API show the lag of groups. The lag of a group is null if
 unknown. Rules 9 and 10 of `rates.py` describe when the rates and the time to catch up are null. All other values of a
 group ignore partitions with an unknown value.
 
-Burrow shows each status worse than WARN as ERR. This monitor shows the name of the worst status.
+Burrow shows all statuses that are worse than WARN as ERR. This monitor shows the name of the worst status.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ negative. An unknown lag is null, and `unknown_reason` is the first of these rea
    was deleted and created again. The topic lost records in an unclean election. A client committed an offset that never
    existed. In all three cases, kafka_exporter shows a negative lag (issue 437). A negative lag breaks autoscaling.
 6. `maybe_only_markers`: all unread offsets may be transaction markers or records of aborted transactions. The monitor
-   could not read the unread offsets, or found only records of aborted transactions (`next_offsets.py`). The reason
-   `maybe_only_markers` applies only if few offsets are unread, or if the topic has transactions.
+   could not read the unread offsets, or found only records of aborted transactions (`next_offsets.py`). This reason
+   requires that few offsets are unread, or that the topic has transactions.
 
 Lag is counted from `next_offset`. Usually `next_offset` is the committed offset. If no record exists at the committed
 offset, `next_offset` is the offset of the first record after the committed offset.
@@ -119,8 +119,8 @@ class ClusterSample:
     def deletion_time_ms(self) -> int:
         """The current time for the deletion of old values: the earlier of the cluster's time and the monitor's time.
 
-        If the clocks differ by days, it is unknown which clock is wrong. So a value is deleted only if the value is old
-        on both clocks.
+        If the clocks differ by days, it is unknown which clock is wrong. So a value is deleted only if it is old by
+        both clocks.
         """
         return min(self.sampled_at_ms, self.monitor_ms)
 

@@ -12,11 +12,11 @@ after the last stable offset. In all three cases, the group may have read every 
    the commit is older than DOUBTED_AFTER_MS.
 2. A fetch reads the log from the committed offset. If there is no record before the end, the group has read everything
    and its lag is 0. If a fetch finds a record, lag is counted from the record. The monitor stores the result of each
-   fetch until the committed offset changes, also after a restart. The next fetch for the same commit starts where the
-   previous fetch ended. If retention has deleted the offset there, the next fetch starts at the log start offset. A
-   read_committed consumer ignores records of aborted transactions. A read_uncommitted consumer also reads records of
-   aborted transactions. So if a fetch finds only records of aborted transactions, lag and status are unknown, as in
-   rule 4.
+   fetch until the committed offset changes, also after a restart. The next fetch for the same commit starts at the
+   offset where the previous fetch ended. If retention has deleted this offset, the next fetch starts at the log start
+   offset. A read_committed consumer ignores records of aborted transactions. A read_uncommitted consumer also reads
+   records of aborted transactions. So if a fetch finds only records of aborted transactions, lag and status are
+   unknown, as in rule 4.
 3. A row is blocked (`is_blocked`) if no record exists between the committed offset and an open transaction. The lag of
    a blocked row is still counted up to the high watermark. A blocked row never has the status STOP and never counts as
    silent. If the committed offset is greater than the last stable offset, the consumer uses read_uncommitted. So the
@@ -96,7 +96,7 @@ _NEVER = -1
 
 
 class UnmovedCommits:
-    """Stores the time of the last change of each row's committed offset. The caller assigns the row numbers.
+    """Stores for each row the time when its committed offset last changed. The caller assigns the row numbers.
 
     >>> unmoved = UnmovedCommits()
     >>> row = np.array([3])
@@ -111,7 +111,7 @@ class UnmovedCommits:
     def for_ms(
         self, rows: Int64Array, committed_offsets: Int64Array, at_ms: int, commit_times_ms: Int64Array | None = None
     ) -> Int64Array:
-        """Return the time in milliseconds since each row's committed offset last changed.
+        """Return for each row the milliseconds since its committed offset last changed.
 
         If the clock was set back, the result starts again at 0. For a new row with an old commit, the result is the age
         of the commit (rule 1).
@@ -216,7 +216,7 @@ class StoredTails(msgspec.Struct, frozen=True):
 class NextOffsets:
     """Stores the results of all fetches.
 
-    For each sample, call `topics_without_proof`, `add_stable_offsets`, `due_fetches`, `add_results` and `apply` in
+    For each sample, call `topics_without_proof`, `add_stable_offsets`, `due_fetches`, `add_results` and `apply` in this
     order.
     """
 
@@ -253,8 +253,8 @@ class NextOffsets:
     ) -> Mapping[TopicPartition, int]:
         """Store the topics with open transactions (rule 6). Return each last stable offset below the end offset.
 
-        The last stable offsets must be requested after the end offsets. An earlier request would make new records look
-        like an open transaction.
+        The last stable offsets must be requested after the end offsets. Otherwise, records that are written between the
+        two requests look like an open transaction.
         """
         is_open = {at: end for at, end in stable.items() if end < end_offsets[at]}
         self._with_transactions.update(topic for topic, _ in is_open)

@@ -14,14 +14,13 @@ consume rate of a group partition:
    partition. The monitor stores points only in memory, so a restart removes all points.
 4. The monitor assumes that the committed offset rises evenly between two commits. So a group that commits every 60 s
    has the same rate as a group that commits every second. After a pause of more than WINDOW_MS, the monitor assumes
-   that the offset rose only within the last WINDOW_MS before the new commit. Exception: at the previous sample, the
-   monitor had read commits only up to a time before these WINDOW_MS. Then the monitor assumes that the offset rose
-   since this time.
-5. Usually, the window ends at the last commit. If the time since the last commit is longer than the longest interval
-   between two commits, the window ends later, by the difference. The monitor assumes no progress after the last commit.
-   An interval of WINDOW_MS or more is a pause, and is ignored for the longest interval. So after the last commit, the
-   rate falls to 0 within two windows. The time since the last commit is `read_up_to_ms` minus the time of the last
-   commit.
+   that the offset rose only within the last WINDOW_MS before the new commit. Exception: if, at the previous sample, the
+   monitor had read commits only up to an earlier time, it assumes that the offset rose only after this time.
+5. Usually, the window ends at the last commit. Exception: if the time since the last commit is longer than the longest
+   interval between two commits, the window ends at `read_up_to_ms` minus this interval. The monitor assumes no progress
+   after the last commit. An interval of WINDOW_MS or more is a pause, and is ignored for the longest interval. So after
+   the last commit, the rate falls to 0 within two windows. The time since the last commit is `read_up_to_ms` minus the
+   time of the last commit.
 6. The rate is unknown if the points cover less than MIN_SPAN_MS. Exception: if the last commit is older than the
    window, the rate is 0.
 
@@ -38,7 +37,7 @@ Rules for rows and groups:
    other partition is unknown, the rate of the group is unknown.
 10. Time to catch up = lag / (consume rate - produce rate). The time to catch up is known only if two conditions are
     true. First, the lag is above 0. Second, the consume rate minus the produce rate is more than MIN_GAIN times the
-    consume rate. A smaller difference may come only from the errors of the two rates.
+    consume rate. A difference below this limit may be only an error of the two rates.
 """
 
 from __future__ import annotations
@@ -158,7 +157,7 @@ class CommitPoints:
 
 
 def _longest_interval_ms(times_ms: Int64Array, is_point: BoolArray) -> Int64Array:
-    """Return the longest interval between two neighbouring points that is not a pause (rule 5)."""
+    """Return the longest interval between two neighbouring points. Pauses are ignored (rule 5)."""
     intervals_ms = np.where(is_point[:, :-1], np.diff(times_ms, axis=1), 0)
     longest_ms: Int64Array = np.where(intervals_ms < WINDOW_MS, intervals_ms, 0).max(axis=1)
     return longest_ms

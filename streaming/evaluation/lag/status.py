@@ -10,10 +10,10 @@ The first rule that applies determines the status. The output contains the numbe
    RECENT_END_OFFSETS_MS. So the unread records are new, and the status is not STOP. A client that has read everything
    does not have to commit (Burrow issue 303). Rule 2 comes before rule 4, because rule 4 reports OK for an old lag of 0
    in W (Burrow issue 290).
-3. REWIND: a committed offset decreases, and no later commit reaches the offset from before the decrease again. Only the
-   first decrease in W is checked. During rebalances, committed offsets often decrease for a short time and then
-   increase again. Such a decrease is not REWIND. After a reset to the earliest offset, W still contains lags of 0 for
-   some time. Rule 4 would report OK after such a reset, so rule 3 comes before rule 4 (Burrow issue 716).
+3. REWIND: a committed offset decreases, and all later commits stay below the offset before the decrease. Only the first
+   decrease in W is checked. During rebalances, committed offsets often decrease for a short time and then increase
+   again. Such a decrease is not REWIND. After a reset to the earliest offset, W still contains lags of 0 for some time.
+   Rule 4 would report OK after such a reset, so rule 3 comes before rule 4 (Burrow issue 716).
 4. OK: at least one lag in W is at most A. The group had read everything at least once within W.
 5. STALL: W has two or more commits, and all commits have the same offset. The client is alive but makes no progress.
 6. WARN: W has two or more known lags, and each known lag is equal to or greater than the previous known lag. The group
@@ -22,14 +22,14 @@ The first rule that applies determines the status. The output contains the numbe
 8. Unknown: an open transaction begins at the next offset. Until the transaction ends, a read_committed consumer
    receives no record at or after the next offset. No record shows whether the consumer uses read_committed. Only rule 1
    comes before rule 8.
-9. Unknown: all unread offsets may be transaction markers or records of aborted transactions (`next_offsets.py`). If
-   rule 9 is true, it applies instead of rules 2, 5 and 6.
+9. Unknown: all unread offsets may be transaction markers or records of aborted transactions (`next_offsets.py`). Rule 9
+   replaces only rules 2, 5 and 6.
 
 Intended differences from Burrow: If W has a single commit, Burrow immediately shows STOP. Instead, the monitor shows
 STOP only after more than LONE_COMMIT_SILENCE_MS without a commit. STALL requires at least two commits. WARN requires at
-least two known lags. The time since the last commit is `read_up_to_ms` minus the time of the last commit. So a late
-monitor does not cause the status STOP. The status is null if there are no commits, or if the lag or `read_up_to_ms` is
-unknown.
+least two known lags. The time since the last commit is `read_up_to_ms` minus the time of the last commit. So a delay of
+the monitor does not cause the status STOP. The status is null if there are no commits, or if the lag or `read_up_to_ms`
+is unknown.
 
 Known weakness: if the lag decreases once within W, the status is not WARN. So a slow group whose lag goes up and down
 has the status OK. Burrow has the same weakness (issue 738).

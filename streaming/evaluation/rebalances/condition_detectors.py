@@ -2,8 +2,8 @@
 
 The detectors evaluate the summaries of the group's last rebalances. The time of a rebalance is the time of its record.
 "Now" is the time up to which the group's partition of `__consumer_offsets` has been read (`read_up_to`). The wall clock
-is not used. Otherwise, each restart of the monitor would look like a storm, because the monitor then reads many old
-records in a short time. Also, the monitor would report silence before it has read the last records. Rules:
+is not used. With the wall clock, each restart of the monitor would look like a storm, because the monitor then reads
+many old records in a short time. The monitor would also report silence before it has read the last records. Rules:
 
 1. The *window* is the last `window_seconds` before now. A generation without a record is in the window if its
    neighbouring records are in the window. A deleted group has no conditions.
@@ -11,14 +11,15 @@ records in a short time. Also, the monitor would report silence before it has re
    members left the group, or rejoined the group with their group instance id. At least one member joined or rejoined.
    The replaced members were in the group before the window began. Each replaced member left or rejoined only once. The
    number of members that left and the number of members that joined differ by at most one, or by at most a quarter of
-   the group. All members that joined are still in the group. At least two thirds of the rebalances are caused by
-   members that joined, left or rejoined, or by `cooperative_followup`. The others can have other causes, because
-   clients sometimes rejoin for a reason that no record shows. If the strategy changed within the window, each member
-   may be replaced twice. An upgrade from eager to cooperative (KIP-429) needs two rolling restarts.
+   the group. All members that joined are still in the group. At least two thirds of the rebalances have a member that
+   joined, left or rejoined, or the cause `cooperative_followup`. The remaining rebalances can have other causes,
+   because clients sometimes rejoin for a reason that no record shows. If the strategy changed within the window, the
+   rule allows two replacements of each member. An upgrade from eager to cooperative (KIP-429) needs two rolling
+   restarts.
 3. `rebalance_storm`: the window has at least `storm_rebalances` rebalances and no rolling restart. A cooperative round
    that only assigns previously withheld partitions is not counted. The *start* of a group counts as one rebalance,
-   because starting pods interrupt only their own work. The start is a time span. It begins when the group is created or
-   becomes empty. It ends after `stuck_after_seconds`, or when a member leaves or rejoins. A rebalance belongs to the
+   because pods that start interrupt only their own work. The start is a time span. It begins when the group is created
+   or becomes empty. It ends after `stuck_after_seconds`, or when a member leaves or rejoins. A rebalance belongs to the
    start if members joined, and no member left or rejoined. Several starts of the same group can still be a storm. After
    the start, each joining member interrupts all others, so each rebalance counts. Rule 2 ignores the rebalances of the
    start, as if they were older than the window. So the monitor can recognise a rolling restart a few minutes after the
@@ -30,7 +31,7 @@ records in a short time. Also, the monitor would report silence before it has re
    if the member joined earlier in the window. A rejoin always counts. A static member is identified by its group
    instance id. A member without a group instance id is identified by client id and host, because its member id changes
    at each restart. Several members can have the same client id and host. If a deployment replaces these members once,
-   the condition is not active, because they joined before the window began.
+   the condition is not active, because the replaced members joined before the window began.
 5. `endless_cooperative_rejoin`: at least COOPERATIVE_ROUNDS successive generations, including the last generation, are
    within the window. Their strategy is not eager. Their only causes are `cooperative_followup` and `unexplained`: no
    member joined or left, and no subscription changed. The condition exists only for classic groups, because members of
@@ -274,7 +275,7 @@ def _display_name(member: MemberName) -> str:
 
 
 def idle_cooperative_rounds(window: Sequence[RebalanceSummary]) -> int:
-    """Return the number of successive generations, up to the last generation, that meet rule 5."""
+    """Return how many successive generations meet rule 5, counted back from the last generation."""
     rounds = (rebalance for rebalance in reversed(window) if rebalance.kind != STATIC_REJOIN)
     return sum(1 for _ in takewhile(_is_idle_and_cooperative, rounds))
 

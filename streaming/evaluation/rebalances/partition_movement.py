@@ -40,9 +40,10 @@ class PartitionMovement(msgspec.Struct, frozen=True):
     `moved_partitions` is None. If a partition has no owner or several owners, `fewest_moves` is also None. `is_exact`
     is False if `fewest_moves` is only a lower bound. `withheld` contains the partitions that a member must revoke in
     this round (KIP-429, first round). No member gets these partitions in this round. `unowned` contains the partitions
-    of subscribed topics that have no owner after the rebalance. Each of them had an earlier owner, was already unowned,
-    or is claimed by a member. Some of them may no longer exist. `unowned_before_partitions` is the number of partitions
-    in `unowned` that already had no owner after the previous rebalance. None means unknown.
+    of subscribed topics that have no owner after the rebalance. Each of these partitions had an owner before, was
+    already unowned, or is claimed by a member. Some of these partitions may no longer exist.
+    `unowned_before_partitions` is the number of partitions in `unowned` that already had no owner after the previous
+    rebalance. None means unknown.
     """
 
     moved_partitions: int | None = None
@@ -139,7 +140,7 @@ def withheld_from(group: Sequence[GroupMember], held_before: Partitions, unowned
 
 
 def _is_counted(after: GroupSnapshot, now: Iterable[GroupMember]) -> bool:
-    """Return True if the group has no members, or if it has protocol type `consumer` and all targets are known."""
+    """Return True if a classic or KIP-848 group has no members, or has protocol type `consumer` and known targets."""
     if after.group_type not in {CLASSIC, CONSUMER} or (after.protocol_type or "") != CONSUMER_PROTOCOL_TYPE:
         return after.group_type in {CLASSIC, CONSUMER} and not after.member_count()
     return is_all_known(now)

@@ -25,19 +25,19 @@ Rules:
    `strategy_changed` is first in this order, because it concerns the whole group. `member_gone` precedes
    `member_joined`, because a new member often replaces a lost member.
 6. `metadata_changed`: the number of known partitions of a topic rose. Members must subscribe to the topic before and
-   after the rebalance. A partition is known if a member has or claims the partition. The number before the rebalance
-   also includes the partitions that had no owner then. So a partition that gets an owner again does not increase the
-   number of known partitions. Both before and after the rebalance, the known partitions must have no gap. A lower
-   number does not prove `metadata_changed`, because the leader may have left partitions without an owner. Samples are
-   not used, because the monitor also reads records that are older than its first sample. After the record of an upgrade
-   or downgrade, `metadata_changed` cannot be proven, because this record does not contain the partitions of members
-   that left. In a share group, `metadata_changed` cannot be proven, because partitions are added to the group one by
-   one. Streams groups are not checked for `metadata_changed`.
-7. A partition has moved if its present owner is different from its previous owner. A partition without a previous or a
-   present owner has not moved. If a cooperative round withholds partitions, the moves of this round are not counted.
-   The next round is compared with the owners before the first round, so each move is counted once. `assignors.fairness`
-   computes `fewest_moves`. `fewest_moves` is None if a partition has no owner or several owners. For Kafka Streams,
-   `fewest_moves` is also None, because its assignor assigns tasks, not partitions.
+   after the rebalance. A partition is known if a member has or claims the partition. The known partitions before the
+   rebalance also include the partitions that then had no owner. So a partition that gets an owner again does not
+   increase the number of known partitions. Both before and after the rebalance, the known partitions must have no gap.
+   A lower number does not prove `metadata_changed`, because the leader may have left partitions without an owner.
+   Samples are not used, because the monitor also reads records that are older than its first sample. After the record
+   of an upgrade or downgrade, `metadata_changed` cannot be proven, because this record does not contain the partitions
+   of members that left. In a share group, `metadata_changed` cannot be proven, because partitions are added to the
+   group one by one. Streams groups are not checked for `metadata_changed`.
+7. A partition has moved if its present owner is different from its previous owner. A partition that had no owner
+   before, or has no owner now, has not moved. If a cooperative round withholds partitions, the moves of this round are
+   not counted. The next round is compared with the owners before the first round, so each move is counted once.
+   `assignors.fairness` computes `fewest_moves`. `fewest_moves` is None if a partition has no owner or several owners.
+   For Kafka Streams, `fewest_moves` is also None, because its assignor assigns tasks, not partitions.
 8. The sync time is the time that the group waited for the leader's assignment. The sync time ends at the timestamp of
    the record. Only the first record of a generation shows the sync time. If the computed sync time is longer than the
    longest rebalance timeout of the members, the sync time is unknown.

@@ -3,8 +3,8 @@
 1. Only the causes `assignment` and `under_provisioned` have advice. For other causes, a different assignment or more
    members would not help.
 2. The *capacity* is the lowest known capacity of a member (`causes/capacity.py`). The same capacity applies to every
-   member, also to new members. So in the advice, even a fast member never gets more records per second than the lowest
-   capacity.
+   member, including new members. So in the advice, even a fast member never gets more records per second than the
+   lowest capacity.
 3. An assignment is *sufficient* if its busiest member receives at most (1 - HEADROOM) times the capacity. The rest of
    the capacity is a reserve for errors of the measured rates.
 4. There is no advice if the capacity is unknown or 0, or if a produce rate is unknown. There is also no advice if the
@@ -266,7 +266,10 @@ def _useful_members(late: LateGroupInputs, strategy: PartitionAssignor) -> int:
 def _best_sufficient(
     late: LateGroupInputs, strategies: tuple[PartitionAssignor, ...], new_members: int
 ) -> tuple[float, Outcome] | None:
-    """Return the largest produce rate of one member's partitions, and the best sufficient assignment (rules 3, 6)."""
+    """Return the produce rate of the busiest member, and the assignment that rule 6 selects.
+
+    Return None if no assignment is sufficient (rule 3).
+    """
     outcomes = _outcomes(late, strategies, new_members)
     rates = ((one.busiest_records_per_second, one) for one in outcomes)
     sufficient = [(rate, one) for rate, one in rates if rate is not None and rate <= late.target_records_per_second]

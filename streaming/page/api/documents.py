@@ -117,7 +117,7 @@ class LagCause(TypedDict):
 
 
 class GroupFacts(TypedDict):
-    """The fields that each response about a group contains, for the current and for a past state."""
+    """The fields of a group in all responses, with and without `?at=`."""
 
     cluster: str
     group_id: str
@@ -184,7 +184,7 @@ class WorstPartition(TypedDict):
 
 
 class MemberFacts(TypedDict):
-    """The fields of a member in all responses, about the present and about the past."""
+    """The fields of a member in all responses, with and without `?at=`."""
 
     member_id: str
     group_instance_id: str | None

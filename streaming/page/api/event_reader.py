@@ -1,4 +1,4 @@
-"""Reads the events of a request from the tables (`events`).
+"""Reads the events for one response from the tables (`events`).
 
 A request reads at most `MAX_COMMITS` commits and `MAX_ROWS` rows of each table. Rows of clusters that the request does
 not select also count. If more rows exist, `has_more` is true. The client requests the remaining rows with the next

@@ -247,7 +247,7 @@ def _time_of(stream: Stream, step: Step) -> datetime:
 
 
 def event_json(event_type: EventType, row: Row) -> dict[str, Any]:
-    """Return the JSON object of an event. The suffix `_time` of a column becomes `_ms`, for example `since_ms`."""
+    """Return the JSON object of an event. A column `x_time` becomes the field `x_ms`."""
     key = [event_type.name, *(_plain(row[column]) for column in event_type.order)]
     return {
         "id": sha256(json.dumps(key).encode()).hexdigest()[:16],

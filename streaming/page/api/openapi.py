@@ -285,7 +285,7 @@ _WITH_OPTIONAL_FIELDS = frozenset({"GroupList", "Error", "IncidentList"})
 def _meanings() -> dict[str, str]:
     """Return the description of each field from the tables in API.md.
 
-    If several tables contain a field, the description comes from the first table.
+    If several of these tables contain a field, the description comes from the first table.
     """
     text = files("streaming.page").joinpath("API.md").read_text(encoding="utf-8").partition("## Both addresses")[2]
     meanings: dict[str, str] = {}

@@ -14,7 +14,7 @@ _EVENTS = "/api/v1/events"
 
 
 class Documents:
-    """Answers requests for JSON documents without a matching HTML page.
+    """Answers requests for the JSON documents that have no HTML page.
 
     `events` is None if the monitor has no tables.
     """

@@ -8,7 +8,7 @@
    first and the last moment that the tables cover.
 3. A response about the past needs only the tables. So the monitor also answers requests about the past while it is
    catching up.
-4. Only one request at a time reads the tables, because a list of all groups reads much data. Up to `MAX_WAITING_READS`
+4. Only one request at a time reads the tables, because a list of all groups needs much data. Up to `MAX_WAITING_READS`
    other requests wait. All further requests receive the status 503. Clients can repeat a request after `RETRY_SECONDS`.
 5. If several clusters have the group, the status is 300, and the request must contain `?cluster=`.
 """

@@ -18,7 +18,7 @@ _STEPS_MS: Final = (
 
 
 def time_ticks(window: Window, most: int) -> Sequence[int]:
-    """Return at most `most` round times in UTC for the ticks, sorted.
+    """Return the sorted times of at most `most` ticks. The times are round in UTC, for example full hours.
 
     >>> [clock(at_ms) for at_ms in time_ticks(Window(1_795_300_000_000, 1_795_303_600_000), 4)]
     ['22:40', '23:00', '23:20']

@@ -11,8 +11,8 @@
    the end of a condition is unknown, its bar ends at the last measurement (rule 4).
 4. **Proof of measurements.** Each row of `group_lag` proves that the monitor measured the cluster at the time of the
    row. `streaming/past/silence.py` computes the longest allowed period without a row. The picture marks longer periods
-   as times without measurements. Even in such a time, rebalances, members and commit gaps are complete (`silence.py`,
-   rule 3).
+   as times without measurements. Even in such a period, rebalances, members and commit gaps are complete
+   (`silence.py`, rule 3).
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class ConditionBars:
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """The commit gaps. `unknown` is the number of gaps that the picture does not show (rule 2)."""
+    """The commit gaps. `unknown` is the number of gaps that are not shown because of unknown times (rule 2)."""
 
     spans: tuple[Span, ...] = ()
     longest_ms: int = 0

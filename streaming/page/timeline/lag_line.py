@@ -9,7 +9,7 @@ lag of the partition. The lag of a group is the sum of the lags of its partition
    partition in the report is correct for the whole window.
 3. Some partitions have a row in the window but no row in the look-back. The lag of such a partition before its first
    row is unknown. So before the first row of the partition, the lag of the group is only a lower bound. If the lag in
-   the report is unknown, all known values are lower bounds.
+   the report is unknown, each known lag of the group is only a lower bound.
 4. If a partition has rows but is not in the report, the sum includes the partition only until its last row. After an
    end row (`offset_deleted`), the sum excludes the partition, because its committed offset was deleted.
 5. The value of an interval is the highest lag in the interval. In periods without measurements, the value is unknown.
@@ -114,7 +114,7 @@ def _values_of(rows: LagRows) -> _Totals:
 
 
 def _sum_by_time(times: _Times, changes: _Totals) -> tuple[_Times, _Totals]:
-    """Add up the changes at each time. Return the distinct times, sorted, and the sum for each time."""
+    """Return the distinct times, sorted, and the sum of the changes at each time."""
     if not len(times):
         return times, changes
     order = np.argsort(times, kind="stable")

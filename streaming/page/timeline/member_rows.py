@@ -84,7 +84,7 @@ def _held(members: Sequence[Holding], rows_of: Callable[[Holding], str]) -> Held
 
 
 def _most_changed_hosts(generations: Sequence[Generation]) -> Sequence[str]:
-    """Return the hosts with the most changes.
+    """Return the hosts whose partition counts changed most often.
 
     Hosts with the same number of changes are sorted by their largest partition count.
     """

@@ -11,8 +11,8 @@
    mark contains the text.
 5. A member's band is darker if the member has more partitions. If there is space, the band contains the number of
    partitions.
-6. The lag is a line. The line has a gap where the lag is unknown. Where the lag is a lower bound, the line is dashed.
-   Periods with a lag above the limit have a red background. Times without measurements are hatched.
+6. A line shows the lag. The line has a gap where the lag is unknown. Where the lag is a lower bound, the line is
+   dashed. Periods with a lag above the limit have a red background. Times without measurements are hatched.
 7. Empty space in a row means that nothing changed.
 """
 
@@ -265,7 +265,7 @@ def _mark_texts(marks: Sequence[Mark], drawing: _Drawing, baseline: float) -> It
 
 
 def _clusters(marks: Sequence[Mark], drawing: _Drawing) -> Sequence[Sequence[Mark]]:
-    """Return groups of marks that are close together, because such marks share one text."""
+    """Divide the marks into lists. The marks of one list are close together and share one text."""
     clusters: list[list[Mark]] = []
     for mark in marks:
         if clusters and drawing.x(mark.last_ms) - drawing.x(clusters[-1][-1].last_ms) < _CLUSTER_WIDTH:

@@ -9,8 +9,8 @@ from typing import ClassVar
 CHARACTER_WIDTH = 7.2
 """Estimated width of a character in the picture. Wide characters (for example Chinese) are twice as wide.
 
-The browser draws a combining mark above a different character. But the estimate counts combining marks, so that a long
-name of combining marks is also shortened.
+The browser draws a combining mark above the previous character. But the estimate counts combining marks, so that a
+name with many combining marks is also shortened.
 """
 
 

@@ -26,9 +26,9 @@ def _own_drift(report: GroupReport) -> Iterator[Sample]:
 
 
 def _further_drifts(report: GroupReport) -> Iterator[Sample]:
-    """Yield the drift from each other strategy.
+    """Yield the drift from all other strategies.
 
-    Also yield the drift from the group's own strategy if this drift is 0.
+    If the drift from the group's own strategy is 0, also yield this drift.
     """
     for drift in report.assignment.drifts:
         is_own_drift = drift.is_group_strategy and drift.drift_partitions

@@ -5,8 +5,8 @@ show the cause of lag and the worst partition. A healthy group has no series of 
 
 1. The busiest member has a series only if its group has excess partitions. The labels are client id, host and instance
    id. The member id is not a label, because each restart of a member would create a new series.
-2. A group has at most one series of the busiest member. If several members have the most partitions, the series shows
-   the member with the alphabetically first member id.
+2. A group has at most one series of the busiest member. In a tie, the series shows the member with the alphabetically
+   first member id.
 3. If the client of the busiest member is unknown, the series is missing.
 4. A group with a cause of lag has one series with this cause. If the cause has a topic that the settings do not select,
    the series is missing.
@@ -41,7 +41,7 @@ def _busiest(report: GroupReport) -> Iterable[Sample]:
 
 
 def worst_partitions(reports: Iterable[GroupReport], groups: pa.Table, topics: NameFilter) -> list[Sample]:
-    """Return the worst partition of each group whose lag is above the limit (rule 5).
+    """For each group with a lag above its limit, return the worst partition (rule 5).
 
     `groups` has the columns of GROUP_LAGS_SCHEMA.
     """

@@ -1,8 +1,8 @@
 """Apply each micro-batch in the driver: first to the monitor state, then to the tables.
 
 The monitor state is updated first, because on-call engineers need its values soon. After a failure, Spark repeats the
-whole batch. A repeated batch is harmless: the monitor state stores absolute values, and the tables ignore known
-batches.
+whole batch. A repeated batch is harmless: the monitor state stores absolute values, and the tables ignore a batch that
+they already contain.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from streaming.state.committed_offsets import CommittedOffsets
 from streaming.state.monitor_state import MonitorState
 
 SHORTEN_BATCHES = 1000
-"""The log of the file source is shortened once in this number of batches.
+"""Number of batches after which the log of the file source is shortened again.
 
 With one file per batch, the log then has at most 200 kB. More than one file per batch is rare.
 """
@@ -66,8 +66,8 @@ _log = logging.getLogger(__name__)
 class BatchFailedError(Exception):
     """A batch failed. The message of the error is one line, because Spark cannot process a long message.
 
-    When a query is stopped during a batch, Spark 4.0 searches the error message with a regular expression. If the
-    message were a long Java stack trace, the search would cause a stack overflow.
+    When a query is stopped during a batch, Spark 4.0 searches the error message with a regular expression. In a long
+    Java stack trace, this search causes a stack overflow.
     """
 
 
@@ -123,7 +123,7 @@ class BatchSink:
         return batch_bytes + sum(int(rows.nbytes) for rows in new_rows.values())
 
     def _shorten_file_source_log(self) -> None:
-        """Shorten the log of the file source. After a failure, the next attempt shortens the log."""
+        """Shorten the log of the file source. If this fails, the next call tries again."""
         try:
             shorten_file_source_log(self._files)
         except (OSError, Py4JError) as failure:
@@ -179,7 +179,7 @@ class BatchSink:
         return in_log or polled_positions(self._monitor_state.view().partition_states)
 
     def _merge_partitions(self, partition_batches: Iterable[PartitionBatch]) -> Mapping[int, PartitionSnapshot]:
-        """Return the changed partition states. They contain no commits, because CommittedOffsets stores the commits."""
+        """Return the changed partition states. The states contain no commits, because CommittedOffsets stores them."""
         partition_states = dict(self._monitor_state.view().partition_states)
         changed = {}
         for batch in partition_batches:

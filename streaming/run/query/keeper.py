@@ -161,7 +161,7 @@ class QueryKeeper:
         )
 
     def _topic_names(self) -> TopicNames:
-        """Request the names of all topics. If the request fails, rows with topic ids wait for the next sample."""
+        """Request all topic names. If the request fails, rows with topic ids are written after the next sample."""
         try:
             return self._cluster_session.brokers.topic_names()
         except KafkaError as error:

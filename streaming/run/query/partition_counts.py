@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 def own_partitions(cluster: str, files: Files, view: int) -> OwnPartitions:
-    """Add the current partition count (`view`) to the stored counts. If the count changed, log a warning."""
+    """Add the current partition count (`view`) to the stored counts. If the partition count changed, log a warning."""
     known = _stored_counts(cluster, files) or _last_read_count(files)
     counts = (*(count for count in known if count != view), view)
     if counts != known:

@@ -197,9 +197,9 @@ def _initial_state(session: SparkSession, tables: DeltaTables, cluster: str, *, 
 def _last_rows(session: SparkSession, tables: DeltaTables, table: Table, of_cluster: Column) -> list[dict[str, Any]]:
     """Return the last row of each group, without the columns `members`, `changes` and `date`.
 
-    In each partition, the row with the highest offset is the last row. A row with the state Gone has the same offset as
-    the row before it. Of these two rows, the row with the later time is the last row. If a group has rows from several
-    partitions, return the latest of their last rows.
+    For each group and each `__consumer_offsets` partition, the row with the highest offset is the last row. A row with
+    the state Gone has the same offset as the row before it. Of these two rows, the row with the later time is the last
+    row. If a group has last rows in several partitions, return the latest of these rows.
     """
     if tables.is_empty(table):
         return []
@@ -211,7 +211,10 @@ def _last_rows(session: SparkSession, tables: DeltaTables, table: Table, of_clus
 
 
 def latest_by_group(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the latest row of each group. `rows` contains the last row of each group in each partition."""
+    """Return the latest row of each group.
+
+    `rows` contains the last row for each group and each `__consumer_offsets` partition.
+    """
     latest: dict[str, dict[str, Any]] = {}
     for row in sorted(rows, key=lambda row: row["record_time"]):
         latest[row["group_id"]] = row

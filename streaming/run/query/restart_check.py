@@ -4,7 +4,7 @@
 2. If the checkpoint was removed, the run ends, and the next run creates a new checkpoint.
 3. Spark's client needs seconds to read a checkpoint on remote storage. So the files of a remote checkpoint are checked
    only after a failure with a new reason. Tables on remote storage are not checked.
-4. If remote storage does not answer, the run continues, because a restart can help.
+4. If remote storage does not answer, the run continues, because a restart of the query can help.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ of the progress, the rows would be lost without an error.
    version of the table and the last batch that this checkpoint wrote. The version alone is not sufficient, because
    several clusters write to the same tables. The batch number alone is not sufficient, because rows from samples have
    no batch.
-2. The file is written after the tables. If the process is killed between the two writes, the file contains a lower
-   progress than the tables. This is allowed.
+2. The file is written after the tables. If the process is killed between the two writes, the progress in the file is
+   lower than the progress of the tables. This is allowed.
 3. The start is refused if the progress of a table is lower than the progress in the file. As a remedy, `rebuild`
    creates a new checkpoint, so the monitor reads the topic from its start. The monitor then writes the missing rows
    again if the topic still contains their records.

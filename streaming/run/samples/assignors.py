@@ -29,7 +29,7 @@ A response describes every member and the partitions of the member, so its size 
 class AssignorRequests:
     """The requests for assignors. At each sample, the monitor asks about a limited number of groups.
 
-    Groups without an earlier request come first. The other groups follow in the order of their last requests.
+    Groups without an earlier request come first. The other groups follow, the group with the oldest request first.
     """
 
     def __init__(self, cluster: str, groups: Groups) -> None:

@@ -18,8 +18,8 @@ from streaming.state.monitor_view import MonitorView
 SEND_AGAIN_SECONDS = 30.0
 """If sent facts have no effect after this number of seconds, they count as lost and are sent again.
 
-A batch usually takes about one second. If no batch has ended since the facts were sent, the query is down. Then the
-facts are not sent again. Otherwise, a long outage would create many files with the same facts.
+A batch usually takes about one second. If no batch has ended since the facts were sent, the query is down, and the
+facts are not sent again. So a long outage does not create many files with the same facts.
 """
 
 SEND_AGAIN_BATCHES = 3
@@ -45,7 +45,7 @@ def pending_by_group(view: MonitorView, sample: ClusterSample) -> PendingFacts:
 
 
 class FeedbackWriter:
-    """Writes pending facts to files. If the group states do not contain a fact after some time, it is written again."""
+    """Writes pending facts to files. If a fact is not in the group states after some time, it is written again."""
 
     def __init__(self, files: Files) -> None:
         self._files = files

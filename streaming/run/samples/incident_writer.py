@@ -1,14 +1,13 @@
 """Write the rows of changed incidents to the table INCIDENTS.
 
-1. Each incident that opened, changed or ended gets a row. If an append raises an error, the rows are written at a later
-   sample. If an incident changed several times before a sample, only its last row is written. The last row is
-   sufficient, because it describes the whole incident.
+1. Each incident that opened, changed or ended gets a row. If an incident changed several times before its row is
+   written, only its last row is written. The last row is sufficient, because it describes the whole incident.
 2. If an append raises an error, it is unknown whether the rows were written. All rows of an append have the same sample
-   time. If the next sample finds this time in the table, the rows are not written again.
+   time. If the next sample does not find this time in the table, the rows are written again.
 3. The row of an open incident is written again on each UTC date. So the deletion of old dates never deletes the last
    row of an open incident.
 4. While the table cannot be written, the monitor keeps the rows of at most MAX_UNWRITTEN ended incidents. If more
-   incidents end, the oldest of them get no row.
+   incidents have ended, those that have waited longest get no row.
 """
 
 from __future__ import annotations

@@ -143,7 +143,7 @@ def _hidden(conditions: GroupConditions, lag_causes: LagCauses) -> frozenset[Evi
 
 
 def _unknown_coordinators(held: Iterable[Evidence], sample: ClusterSample) -> Iterator[EvidenceKey]:
-    """Yield the keys of NO_COORDINATOR evidence of groups whose partition has no leader. This evidence must not end."""
+    """Yield the key of NO_COORDINATOR evidence if the group's partition has no leader. Such evidence does not end."""
     for one in held:
         partition = coordinator_partition(one.group_id, max(1, sample.offsets_topic_partitions))
         if one.name == NO_COORDINATOR and partition not in sample.offsets_topic_leaders:
@@ -155,7 +155,7 @@ def _may_have_evidence(report: GroupReport | None) -> bool:
 
 
 def _unknown_lags(group_ids: Collection[str], reports: Reports) -> Iterator[EvidenceKey]:
-    """Yield the keys of all unknown evidence about lag. Unknown evidence does not start or end (rule 3).
+    """Yield the keys of all unknown evidence about lag. If evidence is unknown, it neither starts nor ends (rule 3).
 
     If the lag of one partition is unknown, the evidence may still be active. Deleted partitions are ignored, because
     their commits remain until they expire.

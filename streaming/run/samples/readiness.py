@@ -117,5 +117,5 @@ def log_ends(sample: ClusterSample) -> Mapping[int, int] | None:
 
 
 def is_caught_up(positions: Mapping[int, int], targets: Mapping[int, int]) -> bool:
-    """Return True if every partition was read up to its target. A partition without a position has the position 0."""
+    """Return True if every partition was read up to its target. A missing position counts as 0."""
     return all(positions.get(partition, 0) >= target for partition, target in targets.items())

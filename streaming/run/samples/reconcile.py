@@ -58,7 +58,7 @@ class Reconciler:
     def vanished_groups(
         self, before: MonitorView, now: MonitorView, listing: GroupListing, sample: ClusterSample
     ) -> PendingFacts:
-        """Return the facts about groups that are certainly deleted. `before` must be a view from before the listing."""
+        """Return facts about groups that are certainly deleted. The view `before` must be older than the listing."""
         self._suspects = keep_silent_suspects(self._suspects, now.groups, listing)
         self._deleted = {group_id: suspect for group_id, suspect in self._deleted.items() if group_id in self._suspects}
         to_confirm = dict(islice(self._to_confirm(now.health.positions), GROUPS_PER_SAMPLE))

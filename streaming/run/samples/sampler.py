@@ -36,8 +36,8 @@ second of CPU time. The values of a sample are shown for at least twice this lim
 class AfterSample:
     """The steps after a sample, in the order of the fields.
 
-    The steps `lag_causes`, `lag_tables` and `upkeep` run only while the cluster is ready. After the cluster was ready
-    for the first time, `conditions` and `incidents` run after every sample.
+    The steps `lag_causes`, `lag_tables` and `upkeep` run only while the cluster is ready. When the cluster has been
+    ready once, `conditions` and `incidents` run after every sample.
     """
 
     feedback: Feedback

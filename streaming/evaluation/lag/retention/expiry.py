@@ -11,13 +11,13 @@ The brokers keep a committed offset for `offsets.retention.minutes`, counted fro
 4. The expiry time is unknown if no broker returned `offsets.retention.minutes`, or if the state of the group is
    unknown. If a listing shows a state other than Empty, the expiry time is also unknown. In the polling mode, the
    expiry time is always unknown, because coordinators do not return the starts.
-5. A commit after the group became Empty does not change the start that rule 2 defines. So a client that commits offsets
-   for a group without members cannot delay the expiry.
+5. New commits for an Empty group do not change the start of rule 2. So a client that commits offsets for a group
+   without members cannot delay the expiry.
 
-The brokers check every `offsets.retention.check.interval.ms` (default: 10 minutes). So they delete an offset up to one
-interval after its expiry time. A commit record of version 1 contains an expiry time, which the brokers use for this
-commit. The monitor does not read the expiry time in such records. The brokers write records of version 1 only for
-OffsetCommit requests of version 2 to 4 that contain a retention time.
+The brokers delete expired offsets once per `offsets.retention.check.interval.ms` (default: 10 minutes). So an offset is
+deleted up to one interval after its expiry time. A commit record of version 1 contains an expiry time, which the
+brokers use for this commit. The monitor does not read the expiry time in such records. The brokers write records of
+version 1 only for OffsetCommit requests of version 2 to 4 that contain a retention time.
 
 Source: KIP-211, Kafka `OffsetMetadataManager.cleanupExpiredOffsets`, `OffsetExpirationConditionImpl`, and
 `offsetExpirationCondition` of `ClassicGroup`, `ConsumerGroup` and `StreamsGroup`.

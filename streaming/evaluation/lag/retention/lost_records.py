@@ -11,10 +11,10 @@ describes the reasons). In the rules, c is `next_offset`, and s is the log start
    `records_lost` is null in two cases: at most FEW_OFFSETS offsets are lost, or the topic has transactions. A known
    loss stays known while the committed offset stays the same, also after a restart. Otherwise, a small loss would
    become unknown: the monitor cannot fetch a deleted record again to prove the loss.
-2. `lost_since_ms`: the later of two times: the first sample in which s is greater than c, and the commit. If
-   `lost_since_ms` is the time of the oldest stored sample, its kind is `at_least`. The start time of a loss stays the
-   same, even after a commit or the removal of old samples. The start time of a loss also stays the same if the loss is
-   unknown for some samples.
+2. `lost_since_ms` is the time of the first sample in which s is greater than c, or the time of the commit if the commit
+   is later. If `lost_since_ms` is the time of the oldest stored sample, `lost_since_kind` is `at_least`. The start time
+   of a loss stays the same, even after a commit or the removal of old samples. The start time of a loss also stays the
+   same if the loss is unknown for some samples.
 3. `seconds_until_lost` is 0 if records are already lost. If the lag is 0, `seconds_until_lost` is null, because the
    group has read everything. Otherwise, the rate of the log start offset (rules 4 to 6) and `retention.ms`
    (`time_retention.py`) give two estimates. The smaller estimate is the result. If one estimate is unknown, the other
@@ -29,8 +29,8 @@ describes the reasons). In the rules, c is `next_offset`, and s is the log start
 
    The log start offset moves by whole segments, in steps. So even at a constant rate, the real loss can be later than
    the estimated time, by up to the time between two moves. If the result is 0, the next move may delete unread records.
-6. The estimate from the rate is at most AHEAD * (t2 - t1). If the estimate is longer, this maximum replaces the
-   estimate, and the kind is `at_least`. The kind of all other results is `estimate`.
+6. The maximum of the estimate from the rate is AHEAD * (t2 - t1). This maximum replaces a longer estimate, and the kind
+   is then `at_least`. The kind of all other results is `estimate`.
 
 Limit of the method: it assumes that the group does not commit again. If retention is by time, brokers delete records
 that are older than `retention.ms`. If many records are almost as old as `retention.ms`, the log start offset will soon
@@ -170,7 +170,7 @@ def _lost_since(
 
 
 def losses(partitions: pa.Table, earlier: Losses = _NO_LOSSES) -> Losses:
-    """Return the losses of an evaluation, and the earlier losses of rows whose loss is unknown now (rule 2)."""
+    """Return the losses of an evaluation. If the loss of a row is unknown now, keep its earlier loss (rule 2)."""
     is_lost = pc.is_valid(partitions["lost_since_ms"])
     unknown = partitions.filter(pc.is_null(partitions["records_lost"])) if earlier else partitions.slice(0, 0)
     hidden = {key: earlier[key] for key in _keys(unknown) if key in earlier}
@@ -242,7 +242,7 @@ def _until_lost(  # noqa: PLR0913, PLR0917 - one argument per column
 
 
 def _moves(points: OffsetPoints, rows: Int64Array, since_ms: int) -> tuple[Int64Array, ...]:
-    """Return four columns: the offset and the time of the last move, and their increases since the first move.
+    """Return four columns: offset and time of the last move, and the increase of both since the first move.
 
     Only moves since `since_ms` count. With fewer than two moves, the increase of the offset is 0.
     """

@@ -6,8 +6,8 @@ commit:
 
 1. A tombstone removes all earlier entries. A commit from before the tombstone is not added, even if it is read after
    the tombstone.
-2. Entries are in the order of the log. A commit that is read late is inserted in log order. A known commit is ignored.
-   If a window is full, a commit that is older than all entries of the window is also ignored.
+2. Entries are in the order of the log. A commit that is read late is inserted in log order. A commit that is already in
+   the window is ignored. If a window is full, a commit that is older than all entries of the window is also ignored.
 3. Time is divided into slots of `slot_ms`. A window contains only the last commit of each slot. So a window covers
    enough time, even if a group commits every 10 ms. If the coordinator moves to a broker whose clock is slow,
    timestamps can decrease. If the timestamps return to an earlier slot, the new commit replaces the entry of that slot.
@@ -21,8 +21,8 @@ The monitor requests end offsets after it has read the commits. Rules for the en
 5. The lag of an entry is computed once, from the first end offset that is sampled after the commit. If a later commit
    of the same slot replaces the entry, the new entry has the same lag. Burrow uses the last end offset *before* the
    commit. So Burrow's lag is too low and often 0, and alerts resolve too early. An end offset is used only for the
-   newest commit of a row. If several lags came from the same end offset, each lag would be lower than the previous lag,
-   even if the group does not catch up.
+   newest commit of a row. With one end offset for several commits, the lag of each later commit is lower, even if the
+   group does not catch up.
 6. If a committed offset is greater than the end offset, the entry and all earlier entries are removed. There are two
    possible causes. The topic was deleted and created again, or a client committed an offset that never existed.
 
@@ -150,10 +150,10 @@ class CommitWindows:
     ) -> None:
         """Apply rules 5 and 6. Each row occurs at most once in `rows`.
 
-        `log_offsets` contains one log offset per row: the newest commit that the monitor had read when it requested the
-        end offsets. Lag is counted from `next_offsets`: the committed offset, or the offset of the first record after
-        the committed offset. Entries of later commits do not change, because `end_offsets` may be older than these
-        commits.
+        `log_offsets` contains for each row the log offset of the newest commit that the monitor had read when it
+        requested the end offsets. Lag is counted from `next_offsets`: the committed offset, or the offset of the first
+        record after the committed offset. Entries of later commits do not change, because `end_offsets` may be older
+        than these commits.
         """
         if not len(rows):
             return
@@ -199,7 +199,7 @@ class CommitWindows:
         self._matrices["lag"][rows[unseen], place[unseen]] = lags[unseen]
 
     def clear(self, rows: Int64Array) -> None:
-        """Remove all entries of the given rows, because their next commits are in a different log."""
+        """Remove all entries of the given rows. The next commits of these rows are in a different log."""
         if len(rows):
             self._grow(int(rows.max()) + 1)
             self._tombstoned_at[rows] = _NONE
@@ -329,7 +329,7 @@ class CommitWindows:
         return shares
 
     def _make_room(self, rows: Int64Array, removed: Int64Array, place: Int64Array) -> None:
-        """Move the entries of columns `removed` + 1 to `place` one column to the left. Remove the lag at `place`."""
+        """Move the entries one column to the left: columns `removed` + 1 up to `place`. Remove the lag at `place`."""
         columns = np.arange(self.length)
         is_moved = (columns >= removed[:, np.newaxis]) & (columns < place[:, np.newaxis])
         source = np.minimum(columns + is_moved, self.length - 1)

@@ -163,7 +163,7 @@ class LagWatch:
         return self._clock.take_sample(self._brokers.sample(topics))
 
     def evaluate(self, view: CommittedOffsetsView, before: MonitorView, sample: ClusterSample) -> LagEvaluation:
-        """Compute the lag of the commits in `view`. `sample` must be taken after `view` and `before`."""
+        """Compute the lag of the commits in `view`. `sample` must be newer than the views `view` and `before`."""
         fell_back = self._ends.add(sample.end_offsets, sample.sampled_at_ms)
         self._next_offsets.forget_topics(topic for topic, _ in fell_back)
         for topic, partition in fell_back:

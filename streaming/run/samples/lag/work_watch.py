@@ -1,4 +1,4 @@
-"""Measure how the members of each group share lag and throughput, at the interval of the lag tables.
+"""Measure how the members of each group share lag and throughput, each time the lag tables are written.
 
 Only evaluated assignments are measured. For each assignment, the partitions are grouped by member only once. A group is
 measured again only if the lag or the produce rate of its partitions changed. After the first measurement of an
@@ -60,7 +60,7 @@ class WorkWatch:
     ) -> tuple[Mapping[str, WorkShares], pa.Table]:
         """Return the shares of all groups, and the new rows for the table ASSIGNMENT_IMBALANCE.
 
-        `rates` contains the produce rate of each topic partition in records per second, at the sample of `lag`.
+        `rates` contains the produce rate of each topic partition in records per second, at the time of `lag`.
         """
         of_groups, is_blocked = lag.by_partition, view.blocked_groups()
         known, self._measured_groups = self._measured_groups, {}
@@ -119,9 +119,9 @@ def current_evaluation(record: GroupState) -> Evaluation | None:
 
 
 def _measured_group(known: _MeasuredGroup | None, snapshot: GroupSnapshot, position: Position) -> _MeasuredGroup:
-    """Return the known entry if it has the same snapshot. If the snapshot differs, return a new entry.
+    """Return `known` if it has this snapshot. Otherwise, return a new entry.
 
-    If the evaluation is unchanged, the new entry keeps the `written` scores of the known entry.
+    If the evaluation is unchanged, the new entry keeps the `written` scores of `known`.
     """
     if known is not None and known.snapshot is snapshot:
         return known
@@ -131,7 +131,7 @@ def _measured_group(known: _MeasuredGroup | None, snapshot: GroupSnapshot, posit
 
 
 def _measure_changed(measured: _MeasuredGroup, measure: str, weights: Weights) -> Iterator[Imbalance]:
-    """Measure LAG or THROUGHPUT again if it changed for a partition. Yield the shares that need a new row."""
+    """Measure LAG or THROUGHPUT again if the work of a partition changed. Yield the shares that need a new row."""
     amounts = measured.division.amounts(weights)
     if measured.amounts.get(measure) == amounts:
         return
