@@ -13,7 +13,7 @@ before delta-rs opens them:
    table.
 4. Each data file of the last version must exist and have the size from the log. Its last four bytes must be `PAR1`, as
    in every Parquet file. When the monitor starts, it does not read the rows, because this takes minutes for large
-   tables. Only a repair, and the check after a failed maintenance, read all rows.
+   tables. Only a repair and the check after a failed maintenance read all rows.
 
 A killed process can leave temporary files, and data files without a log entry. The rules ignore these files.
 """

@@ -1,6 +1,6 @@
 """`python -m streaming.demo.clients` is one client process of the demo. SIGTERM stops the process.
 
-The process runs the producer, or all members of one client library. Each member runs in a separate thread.
+The process runs the producer, or all members that use one client library. Each member runs in a separate thread.
 """
 
 from __future__ import annotations

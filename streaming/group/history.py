@@ -13,8 +13,7 @@ with the square of the member count. So only these records get a row:
 - the end of the group: its tombstone, or the proof that the group does not exist any more.
 
 The rules do not depend on how records are divided into batches. A coordinator's response gets a row if the response
-differs from the previous response. If only the members' progress towards their targets differs, the response does not
-get a row.
+differs from the previous response in more than the members' progress towards their targets.
 """
 
 from __future__ import annotations

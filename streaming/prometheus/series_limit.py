@@ -63,7 +63,7 @@ class RequestedSeries:
 
 
 class LimitEdge(NamedTuple):
-    """The border between the shown and the dropped series of the last scrape.
+    """The limit of the last scrape: which series were shown, and which were dropped.
 
     `level` is the index of a granularity. `/metrics` contains the series of all coarser granularities for all groups.
     `/metrics` contains the series of this granularity only for the worst groups. `shown` is the number of these groups.

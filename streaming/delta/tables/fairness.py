@@ -210,8 +210,8 @@ WHAT_IF = Table(
             column(
                 "widest_topic_spread",
                 pa.int32(),
-                "largest spread of a topic. For example, the spread of a topic is 2 if one subscriber owns three of its"
-                " partitions, and all other subscribers own one",
+                "largest spread of a topic. For example, the spread is 2 if one subscriber owns three partitions of the"
+                " topic, and all other subscribers own one",
             ),
             column("widest_spread_topic", pa.string(), "topic with the largest spread. Null if all spreads are 0"),
             column(

@@ -20,8 +20,8 @@ GROUP_LAG = Table(
     "group_lag",
     "the lag of one group in one partition at one sample. Only partitions with a committed offset have rows. The"
     " monitor writes to the table every `sampling.lag_table_seconds`. Each write contains the partitions whose offsets"
-    " or lag changed since the last write. The first write of each UTC date contains all partitions. If the committed"
-    " offset of a partition no longer exists, the monitor writes one final row for the partition. In this row,"
+    " or lag changed since the last write. The first write of each UTC date contains all partitions. If the group's"
+    " commit for a partition was deleted or expired, the monitor writes one final row for the partition. In this row,"
     f" `unknown_reason` is `{OFFSET_DELETED}`, and all other columns after `partition` are null",
     pa.schema(
         [
@@ -96,8 +96,8 @@ PARTITION_STATUS = Table(
     "the status of one group in one partition at one sample. Only partitions with a committed offset have rows. The"
     " monitor writes to the table every `sampling.lag_table_seconds`. Each write contains the partitions whose `status`"
     " or `records_lost` changed since the last write. The first write of each UTC date contains all partitions. If the"
-    " committed offset of a partition no longer exists, the monitor writes one final row for the partition. In this"
-    " row, all columns after `partition` are null",
+    " group's commit for a partition was deleted or expired, the monitor writes one final row for the partition. In"
+    " this row, all columns after `partition` are null",
     pa.schema(
         [
             *SAMPLED_PARTITION,

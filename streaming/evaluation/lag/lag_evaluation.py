@@ -49,7 +49,7 @@ class LagEvaluation:
 
     @cached_property
     def unblocked(self) -> pa.Table:
-        """The rows of all groups that are not blocked by an open transaction."""
+        """The rows of all groups, without groups that an open transaction blocks."""
         is_blocked = pc.fill_null(pc.equal(self.partitions["unknown_reason"], BLOCKED), fill_value=False)
         return self.partitions.filter(pc.invert(is_blocked)) if pc.any(is_blocked).as_py() else self.partitions
 

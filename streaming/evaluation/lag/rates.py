@@ -18,8 +18,8 @@ consume rate of a group partition:
    monitor had read commits only up to an earlier time, it assumes that the offset rose only after this time.
 5. Usually, the window ends at the last commit. Exception: if the time since the last commit is longer than the longest
    interval between two commits, the window ends at `read_up_to_ms` minus this interval. The monitor assumes no progress
-   after the last commit. An interval of WINDOW_MS or more is a pause, and is ignored for the longest interval. So after
-   the last commit, the rate falls to 0 within two windows. The time since the last commit is `read_up_to_ms` minus the
+   after the last commit. An interval of WINDOW_MS or more is a pause, and is never the longest interval. So after the
+   last commit, the rate falls to 0 within two windows. The time since the last commit is `read_up_to_ms` minus the
    time of the last commit.
 6. The rate is unknown if the points cover less than MIN_SPAN_MS. Exception: if the last commit is older than the
    window, the rate is 0.

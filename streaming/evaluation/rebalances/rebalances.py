@@ -294,7 +294,7 @@ def _not_known(snapshot: GroupSnapshot) -> tuple[str, ...]:
     """Return the names of the missing data. Current assignments are ignored, because only targets are compared.
 
     In the log, an expression that the coordinator has not resolved yet is not missing data. In the polling mode, the
-    topics of each regular expression are missing data, because responses never contain these topics.
+    topics that match a regular expression count as missing data, because responses never contain these topics.
     """
     if snapshot.modern is None:
         return unknown_bytes(snapshot)
