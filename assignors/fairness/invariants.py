@@ -111,9 +111,9 @@ def _missing(group: GroupSpec, assignment: GroupAssignment) -> Iterator[TopicPar
 
 
 def _withheld(group: GroupSpec, assignment: GroupAssignment) -> frozenset[TopicPartition]:
-    """Return the withheld partitions. A withheld partition has an owner, but no member gets it in this round.
+    """Return the withheld partitions. A withheld partition has an old owner, but no member gets it in this round.
 
-    The owner must revoke the partition before a different member gets it (KIP-429).
+    The old owner must revoke the partition before a different member gets it (KIP-429).
     """
     return frozenset(
         partition

@@ -4,7 +4,8 @@ The subscribers are sorted by load. The *low range* contains the least loaded su
 range have the same load, the *level* of the range. Each subscriber in the low range gets one partition. Then the level
 of the low range increases by one. The low range then also includes the subscribers whose load was already equal to the
 new level. The *high range* contains the most loaded subscribers. After each of these subscribers has given one
-partition, the level of the high range decreases by one. The two ranges *meet* when their levels differ by at most one.
+partition, the level of the high range decreases by one. The high range then grows like the low range. The two ranges
+*meet* when their levels differ by at most one.
 """
 
 from __future__ import annotations

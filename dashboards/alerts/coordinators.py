@@ -68,16 +68,16 @@ COORDINATORS: Final = AlertFile(
         Alert(
             "KafkaOffsetsBlockedByTransaction",
             CLUSTER,
-            harm="An open transaction blocks a partition of __consumer_offsets. If a group stores its offsets in this "
-            "partition, new consumers of the group cannot start until the transaction ends.",
+            harm="An open transaction blocks a partition of __consumer_offsets. If the transaction contains offsets of "
+            "a group, new consumers of the group cannot start until the transaction ends.",
             levels=(Level(CRITICAL, _BLOCKED, "15m", "5m"), Level(WARNING, _BLOCKED, "5m", "5m")),
             summary=f"{IN_CLUSTER}an open transaction blocks partition {{{{ $labels.partition }}}} of "
             f"__consumer_offsets",
             description=f"One transaction stays open and blocks {COUNT} records. By default, the timeout of a "
             f"transaction is at most 15 minutes (transaction.max.timeout.ms)."
             '{{ with printf "count(max by (group) (rebalance_monitor_group_info{cluster=%q,state=\\"Unknown\\"}))" '
-            "$labels.cluster | query }} Groups in state Unknown: {{ . | first | value }}.{{ end }} If a group stores "
-            "its offsets in this partition, new consumers of the group cannot fetch these offsets. Likely causes: a "
+            "$labels.cluster | query }} Groups in state Unknown: {{ . | first | value }}.{{ end }} If the transaction "
+            "contains offsets of a group, new consumers of the group cannot fetch these offsets. Likely causes: a "
             "hanging transaction. What to do: find the transaction with kafka-transactions.sh find-hanging, then abort "
             "it.",
         ),

@@ -3,7 +3,7 @@
 Rules:
 
 1. The alert about a cause suppresses the alerts about its effects.
-2. An alert never suppresses a more severe alert.
+2. An alert never suppresses a more severe alert. Exception: `KafkaRollingRestart` (info) suppresses warnings.
 3. Each rule lists the names of the suppressed alerts. A pattern such as `Kafka.+` would also suppress alerts of other
    products.
 """

@@ -225,7 +225,7 @@ MONITOR_ITSELF: Final = AlertFile(
         Alert(
             "RebalanceMonitorClocksDiffer",
             MONITOR,
-            harm="If the clock of a broker is wrong, the lag in seconds and the commit gaps are wrong.",
+            harm="If the clock of a broker is wrong, the lag in seconds and the commit gaps can be wrong.",
             levels=(
                 # The largest possible error is subtracted, so the alert fires only for a proven difference.
                 Level(

@@ -134,7 +134,7 @@ PROGRESS: Final = AlertFile(
             "KafkaGroupWithoutMembers",
             GROUP,
             harm="The group has no members, and records have waited for too long. The alert ends when the group "
-            "consumes again. The alert also ends if somebody deletes the group or sets ignore_alerts.",
+            "consumes again. The alert also ends if the group no longer exists or if somebody sets ignore_alerts.",
             levels=(Level(CRITICAL, lines(ABOVE_MAX, "and on (cluster, group) (", _NO_CONSUMER, ")"), "5m"),),
             summary=f"{IN_GROUP}the group has no members, and records wait",
             description=f"The group has no members and does not commit. The oldest uncommitted record is {DURATION} "

@@ -39,7 +39,7 @@ _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
     type=click.Path(path_type=Path),
     default=".demo",
     show_default=True,
-    help="Folder for tables and logs. At its start, the demo deletes the files of the previous demo in this folder.",
+    help="Folder for tables and logs. If a previous demo created this folder, the demo first deletes all files in it.",
 )
 @click.option(
     "--metrics-port", type=click.IntRange(1, 65_535), default=9560, show_default=True, help="Port of /metrics."

@@ -376,8 +376,8 @@ class EvaluationSettings(Section):
         3,
         ge=2,
         description="A member is flapping if it leaves the group at least this number of times within"
-        " evaluation.storm_window_seconds. A leave counts only if the member also joined within the same window. A"
-        " rejoin counts as a leave.",
+        " evaluation.storm_window_seconds. A leave counts only if the member joined earlier within the same window. The"
+        " rejoin of a static member always counts as a leave.",
     )
     stuck_after_seconds: Seconds = Field(
         300,
@@ -388,8 +388,8 @@ class EvaluationSettings(Section):
     allowed_lag: int = Field(
         0,
         ge=0,
-        description="If a partition has at most this number of unread records, the monitor ignores them. This setting"
-        " affects the conditions silent_group and silent_static_member, and the status of partitions.",
+        description="If a partition has at most this number of unread records, the conditions silent_group and"
+        " silent_static_member and the status of the partition ignore these records. The lag still includes them.",
     )
 
     @field_validator("strategies")

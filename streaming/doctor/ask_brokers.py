@@ -38,7 +38,8 @@ class ClusterCheck:
     """Checks the brokers of one cluster.
 
     1. Each broker receives one request. All further requests go only to brokers that have answered.
-    2. Each unreachable broker delays the check only once, by the connection timeout of the client (about 10 s).
+    2. The brokers are asked in parallel. So all unreachable brokers together delay the check only once, by the
+       connection timeout of the client (about 10 s).
     3. The measurement of clocks ends `CHECK_SECONDS` after the start of the check.
     """
 

@@ -99,7 +99,7 @@ PERMISSIONS: Final = (
 )
 
 Permissions = Mapping[Permission, bool | Unanswered]
-"""For each permission: True if the monitor has it, False if not, `Unanswered` if no broker answered."""
+"""For each permission: True if the monitor has it, False if not, `Unanswered` if it is unknown."""
 
 _ACL_OPERATIONS: Final = {"READ": "Read", "DESCRIBE": "Describe", "DESCRIBE_CONFIGS": "DescribeConfigs"}
 

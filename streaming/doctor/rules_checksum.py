@@ -2,4 +2,4 @@
 
 from typing import Final
 
-RULES_CHECKSUM: Final = "sha256-6dd3ec6cb9cbaece"
+RULES_CHECKSUM: Final = "sha256-ca0db8c6b1577839"

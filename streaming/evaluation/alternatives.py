@@ -7,8 +7,8 @@ The monitor computes the what-if results when it evaluates a generation. Rules:
 2. The monitor computes what-if results for the present number of members. For a group with up to
    `MOST_PARTITIONS_CHANGED` partitions, it also computes results for one member more and one member fewer. A group with
    more than `MOST_PARTITIONS` partitions has no what-if results.
-3. `remedy` is a strategy whose assignment has the score 100. Such an assignment has no topic skew. If several
-   strategies have the score 100, `remedy` is the strategy that moves the fewest partitions
+3. If the generation has a topic skew, `remedy` is a strategy whose assignment has the score 100. Such an assignment has
+   no topic skew. If several strategies have the score 100, `remedy` is the strategy that moves the fewest partitions
    (`assignors.what_if.topic_skew.choose_remedy`).
 4. If one batch evaluates several generations, the monitor computes the what-if results only for the last generation.
 """

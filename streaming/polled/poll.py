@@ -16,7 +16,9 @@ from streaming.group.listing import (
 )
 from streaming.group.snapshot import EMPTY, GroupSnapshot
 
-RIGHTS_MISSING: Final = frozenset({CLUSTER_NOT_DESCRIBABLE, "group_authorization_failed", "topic_authorization_failed"})
+PERMISSION_MISSING: Final = frozenset(
+    {CLUSTER_NOT_DESCRIBABLE, "group_authorization_failed", "topic_authorization_failed"}
+)
 """Errors that missing permissions cause. The poll does not repeat the request, because the request would fail again."""
 
 
@@ -37,12 +39,12 @@ class Poll:
     @property
     def is_complete(self) -> bool:
         """True if every request has a response, except requests that failed because of a missing permission."""
-        return all(reason in RIGHTS_MISSING for reason in self._refusals())
+        return all(reason in PERMISSION_MISSING for reason in self._refusals())
 
     @property
     def hides_groups(self) -> bool:
         """True if a request failed because of a missing permission. Then some groups may be missing in the poll."""
-        return any(reason in RIGHTS_MISSING for reason in self._refusals())
+        return any(reason in PERMISSION_MISSING for reason in self._refusals())
 
     def _refusals(self) -> Iterator[str]:
         yield from (gap.reason for gap in self.listing.gaps)

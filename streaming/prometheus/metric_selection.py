@@ -6,8 +6,8 @@
    `partition`.
 3. `/metrics` contains each metric in `include` for every group. `/metrics` never contains the metrics in `exclude`.
 4. By default, a healthy group has at most 15 series, plus one series per topic. A rebalance in progress adds one
-   series. A lag that is only a lower bound also adds one series. All other additional series show a trouble of the
-   group.
+   series. A lag that is only a lower bound also adds one series. Only groups with troubles have other additional
+   series.
 5. Totals include values that are not selected. For example, the lag of a group includes the lag of topics that are not
    selected. The metrics of the monitor itself count all groups and topics.
 """

@@ -2,8 +2,8 @@
 
 1. The text contains only current values, so a deleted group has no series. The monitor reuses the text of an earlier
    scrape if the inputs have not changed (`group_texts`, `families.lag`).
-2. While a cluster is not ready, `/metrics` contains only the metrics of the monitor itself. If a second monitor is
-   ready, alerts and dashboards then use the second monitor.
+2. While a cluster is not ready, `/metrics` contains only the metrics of the monitor itself. If a second monitor of
+   the cluster is ready, alerts and dashboards then use the second monitor.
 3. A sample older than `stale_after_ms` is stale. If the last sample is stale, the cluster is not ready.
 4. One response contains all clusters. Each metric family occurs once. The metrics of this project have the label
    `cluster`. Metrics with the names of kafka-lag-exporter have the label `cluster_name`. Metrics with the names of

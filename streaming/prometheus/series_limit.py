@@ -92,8 +92,8 @@ class LimitDecision:
 class SeriesLimit:
     """The finest shown granularity of each group, and of topic series without a group label.
 
-    `finest` maps group ids to indexes of granularities. Groups without dropped series are not in `finest`. `topics` is
-    the index for the topic series.
+    `finest` maps group ids to indexes of granularities. If the index of a group is the finest granularity, the group is
+    not in `finest`. `topics` is the index for the topic series.
     """
 
     finest: Mapping[str, int] = field(default_factory=dict)

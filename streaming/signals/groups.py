@@ -49,8 +49,8 @@ GROUP_LIMIT: Final = Signal(
     help="Limit for the lag or the commit gap of the group, in seconds. The label `limit` names the limit. The limits"
     " come from the entries `[[groups]]` in the settings. A warning fires if the lag in seconds is above"
     " `max_lag_seconds`. A critical alert fires if the lag in seconds is above `critical_lag_seconds`. A warning also"
-    " fires if a commit gap is longer than `max_commit_gap_seconds`. A commit gap is the time from the last commit"
-    " before a rebalance to the first commit after the rebalance.",
+    " fires if a commit gap is longer than `max_commit_gap_seconds`, and records wait during this gap. A commit gap is"
+    " the time from the last commit before a rebalance to the first commit after the rebalance.",
     unknown="The group does not exist. Each existing group has one series for each limit.",
     example="rebalance_monitor_group_lag_seconds > on (cluster, group)"
     ' rebalance_monitor_group_limit{limit="max_lag_seconds"}',

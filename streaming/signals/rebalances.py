@@ -13,7 +13,8 @@ REBALANCES: Final = Signal(
     unit="rebalances",
     help="Number of rebalances since the monitor first saw the group. Each new generation counts as one rebalance,"
     " except a generation in which the group becomes Empty.",
-    unknown="The group does not exist. Each existing group has one series, even if the value is 0.",
+    unknown="The group does not exist, or it only commits offsets (`assign()` in the Java client). Each other group has"
+    " one series, even if the value is 0.",
     example="topk(10, sum by (cluster, group) (increase(rebalance_monitor_rebalances_total[1h])))",
 )
 REBALANCES_FAILED: Final = Signal(
@@ -32,7 +33,8 @@ EMPTY_TRANSITIONS: Final = Signal(
     unit="transitions",
     granularity=PARTITION,
     help="Number of times that the group became Empty.",
-    unknown="The group does not exist. Each existing group has one series, even if the value is 0.",
+    unknown="The group does not exist, or it only commits offsets (`assign()` in the Java client). Each other group has"
+    " one series, even if the value is 0.",
     example="increase(rebalance_monitor_empty_transitions_total[15m]) > 0 and rebalance_monitor_group_members == 0",
 )
 REBALANCES_BY_CAUSE: Final = Signal(

@@ -247,7 +247,7 @@ class CheckpointLock:
             os.close(self._descriptor)
             raise CheckpointInUseError(
                 f"checkpoint {self._checkpoint} is in use by process {holder[0] if holder else 'unknown'}: "
-                "stop this process, or choose a different paths.checkpoint"
+                "stop that process, or choose a different paths.checkpoint"
             ) from None
         self._wait_for_leftover_jvm()
         self.write_holder(None)

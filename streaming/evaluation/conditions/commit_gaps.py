@@ -8,14 +8,14 @@ The rule numbers continue after those of `reconciliation.py`.
     - Records have waited for longer than the limit. The oldest waiting record was written at most `window_seconds`
       after the rebalance. If the record was written later, the rebalance is not the cause.
     If it is unknown whether records wait, the condition is unknown.
-19. If the group had no members, the gap starts when the first member joins. Without this rule, a nightly job would have
-    a gap of one day at each start.
+19. If the group had no members after its last commit, the gap starts when the first member joins. Without this rule, a
+    nightly job would have a gap of one day at each start.
 20. The condition stays active for at least `window_seconds`, so users can see a gap that has already ended.
 
-Each gap is in the tables `rebalances` and `commit_gaps`, and in the histogram of commit gaps (`combine/gaps.py`). Some
-commit gaps are harmless. For example, the group of a quiet topic does not commit for an hour, because it receives no
-records. `__consumer_offsets` does not show whether records waited, so the monitor needs samples to find the harmful
-gaps.
+Each gap is in the table `commit_gaps`. The histogram of commit gaps contains each gap with a known length
+(`combine/gaps.py`). Some commit gaps are harmless. For example, the group of a quiet topic does not commit for an hour,
+because it receives no records. `__consumer_offsets` does not show whether records waited, so the monitor needs samples
+to find the harmful gaps.
 """
 
 from __future__ import annotations

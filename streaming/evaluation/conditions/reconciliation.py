@@ -14,12 +14,12 @@ member shows the progress of the member. The rule numbers continue after those o
     possible reasons for a stuck member. First: the coordinator should have fenced the member, but has not. Second: the
     member waits for a partition that a different member has not revoked.
 17. Some members are not evaluated: members without a current assignment, and members whose state is unknown. After a
-    static member left for a restart (epoch -2), it is not evaluated until its session timeout expires. During this
-    time, the coordinator reserves the partitions of the static member. Members that wait for a reserved partition are
-    not evaluated. The records of a streams group do not show the tasks of members. So while a static member of a
-    streams group is away, the members that wait for tasks are not evaluated. Share groups are not evaluated, because
-    their members do not have to reconcile. Streams groups are not evaluated in the polling mode, because coordinators
-    do not report the tasks of members.
+    static member left for a restart (epoch -2), it is not evaluated until it returns or its session timeout expires.
+    During this time, the coordinator reserves the partitions of the static member. Members that wait for a reserved
+    partition are not evaluated. The records of a streams group do not show the tasks of members. So while a static
+    member of a streams group is away, the members that wait for tasks are not evaluated. Share groups are not
+    evaluated, because their members do not have to reconcile. Streams groups are not evaluated in the polling mode,
+    because coordinators do not report the tasks of members.
 """
 
 from __future__ import annotations

@@ -57,8 +57,8 @@ Life of an incident (`tracker.py`):
     same id. Id and start of an open incident never change, even if earlier evidence joins.
 13. An incident stores the ids of all its groups, but lists at most MAX_EVIDENCE facts: the earliest facts. An incident
     with MAX_EVIDENCE facts is *full*. If a group belongs to a full incident, a new fact about the group joins this
-    incident (rule 5). But only listed facts link evidence. If a full incident has a link by coordinator or host, all
-    its groups count for rules 6 and 7.
+    incident (rule 5). But the facts that it does not list link no evidence. If a full incident has a link by
+    coordinator or host, all its groups count for rules 6 and 7.
 14. An incident stores at most MAX_LINKS links. Links by coordinator are stored first.
 15. After a restart, the monitor loads the open incidents from the table. So a restart does not change incidents.
 

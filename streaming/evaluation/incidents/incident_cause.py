@@ -4,8 +4,8 @@ The rules use all evidence that the incident lists, including evidence that has 
 evidence ends. In these rules, "all groups" means all groups with listed evidence.
 
 1. `coordinator_gone`: a coordinator links groups of the incident (`same_cause.py`), and leads no partition of
-   `__consumer_offsets` any more. At least half of all groups must have evidence that a coordinator can cause
-   (COORDINATOR_EVIDENCE).
+   `__consumer_offsets` any more. At least half of all groups must have this coordinator, and evidence that a
+   coordinator can cause (COORDINATOR_EVIDENCE).
 2. `coordinator`: the same as rule 1, except that the coordinator may still lead partitions of `__consumer_offsets`.
 3. `client_host`: a host links groups, and at least half of all groups have evidence that names the host.
 4. The cause is the first name in PRECEDENCE that occurs in the evidence of at least half of all groups. If there is no

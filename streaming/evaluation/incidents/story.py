@@ -6,9 +6,8 @@ lower bounds, and the sentences contain `at least`.
 
 If no evidence is active, the sentences are in the past tense. Exception: the text of evidence never changes.
 
-The sentences contain no value that changes at each sample, for example no present lag. So the table needs a new row
-only when evidence starts or ends. Names of groups, hosts and topics come from clients. Every caller must escape the
-names.
+The sentences contain no value that changes at each sample, for example no present lag. So the table does not need a
+new row at each sample. Names of groups, hosts and topics come from clients. Every caller must escape the names.
 """
 
 from __future__ import annotations
@@ -109,7 +108,7 @@ ADVICE: Final = MappingProxyType(
             "Find out why one of the members lost contact with the coordinator.", "KafkaProtocolFault"
         ),
         EAGER_AND_COOPERATIVE_MIXED: Advice("Configure the same strategies for all members.", "KafkaProtocolFault"),
-        ENDLESS_COOPERATIVE_REJOIN: Advice("Restart the members one by one.", "KafkaProtocolFault"),
+        ENDLESS_COOPERATIVE_REJOIN: Advice("Restart the group leader.", "KafkaProtocolFault"),
         SUBSCRIBED_TOPIC_MISSING: Advice(
             "Correct the name of the topic in the configuration of the members, or create the topic.",
             "KafkaProtocolFault",

@@ -99,8 +99,9 @@ class IncidentListing:
 class IncidentLag(NamedTuple):
     """The lag of the groups of an incident at the last sample.
 
-    `most_behind` is the report of the group with the largest lag in seconds. `most_behind` is None if the lag in
-    seconds of every group is 0 or unknown. `unknown_groups` is the number of groups whose lag is unknown.
+    `most_behind` is the report of the group with the largest lag in seconds. Groups with an unknown lag in records are
+    ignored. `most_behind` is None if the lag in seconds of every other group is 0 or unknown. `unknown_groups` is the
+    number of groups whose lag is unknown.
     """
 
     most_behind: GroupReport | None = None

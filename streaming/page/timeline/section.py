@@ -80,7 +80,7 @@ def _legend(timeline: Timeline) -> Iterator[LegendEntry]:
         yield LegendEntry("tl-key-other", "other change of the group, for example its last member left")
     if gaps:
         yield LegendEntry("tl-key-gap", "commit gap: no member committed")
-        yield LegendEntry("tl-key-gap-shade", "shade in the other rows: time of a commit gap")
+        yield LegendEntry("tl-key-gap-shade", "shade in the rows below: time of a commit gap")
     held = {band.partitions for row in members.rows for band in row.bands}
     if held - {None}:
         yield LegendEntry("tl-key-shades", "number of partitions; a darker colour means more partitions")

@@ -73,7 +73,8 @@ def health_families(
 def cluster_families(view: MonitorView) -> Iterator[FamilySamples]:
     """Yield the number of brokers.
 
-    Also yield the time of the newest list of groups, and the number of brokers whose groups this list does not contain.
+    Also yield the time of the newest list of groups, and the number of brokers whose response for this list is
+    missing or incomplete.
     """
     if view.sample is not None and view.sample.brokers is not None:
         yield kafka_exporter.BROKERS, [Sample((), view.sample.brokers)]

@@ -1,9 +1,9 @@
 """Creates the metrics of fairness: drift, verdict, imbalance, topic skew and what-if.
 
 Partition counts come from the stored state of the group. Shares of lag and throughput come from the last measurement.
-An unknown value has no series. Each group with drift from its own strategy has a series for this drift. Series for
-other strategies, and series with the value 0, exist only for groups in full detail. If the fairness score of a group is
-100, no strategy can improve the assignment. So a group with the score 100 has no what-if metrics.
+An unknown value has no series. Each group with drift from its own strategy has a series for this drift. A series for
+drift from another strategy, or for a drift of 0, exists only for groups in full detail. If the fairness score of a
+group is 100, no strategy can improve the assignment. So a group with the score 100 has no what-if metrics.
 """
 
 from __future__ import annotations

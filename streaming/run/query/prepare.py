@@ -76,7 +76,10 @@ class InitialState(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
-    """A summary of the tables. `positions` maps each table name to the sorted positions of the records in the table."""
+    """A summary of the tables at the time when the checkpoint was created.
+
+    `positions` maps each table name to the sorted positions of the records in the table.
+    """
 
     positions: Mapping[str, Int64Array] = field(default_factory=dict)
     initial_state: InitialState = field(default_factory=InitialState)

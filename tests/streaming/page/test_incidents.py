@@ -358,4 +358,4 @@ def test_an_open_incident_shows_the_lag_of_its_group_that_is_most_behind(pages: 
     page_scene.monitor_state.put_incidents((incident,))
     seen = Seen(ask(pages, f"/incidents/{incident.incident_id}").text).text
     assert len(behind) > 1
-    assert f"the group {most} had the largest lag: {behind[most]['lag']:,} record" in seen
+    assert f"the group {most} had the largest lag in seconds: {behind[most]['lag']:,} record" in seen

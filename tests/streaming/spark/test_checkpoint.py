@@ -176,7 +176,7 @@ def test_a_second_monitor_on_one_checkpoint_is_refused_and_the_error_names_the_f
         assert holder.stdout.readline() == "held\n"
         for spelling in (str(checkpoint), f"{checkpoint}/", f"file://{checkpoint}", str(link)):
             with (
-                pytest.raises(CheckpointError, match=f"is in use by process {holder.pid}: stop this process, or"),
+                pytest.raises(CheckpointError, match=f"is in use by process {holder.pid}: stop that process, or"),
                 CheckpointLock(spelling),
             ):
                 pass

@@ -7,7 +7,7 @@ rows that changed. So the rows of at most two dates are sufficient to find the l
 After the deletion of a committed offset, the next write contains an *end row* for the partition. The `unknown_reason`
 of an end row is `offset_deleted`, and all values are null. After a restart, the first write compares the lag with the
 rows that the table has for the same date. So this write also finds the offsets that were deleted since the previous
-write.
+write on this date.
 """
 
 from __future__ import annotations
