@@ -32,7 +32,7 @@ class Webhook(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """Log the alerts of one notification."""
         for line in lines(json.loads(self.rfile.read(int(self.headers["Content-Length"])))):
-            print(line, flush=True)  # noqa: T201 - its log
+            print(f"{line}\n", end="", flush=True)  # noqa: T201 - one write, so lines of two requests never mix
         self.send_response(204)
         self.end_headers()
 
