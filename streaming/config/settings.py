@@ -220,8 +220,7 @@ class TableSettings(Section):
     versions_kept_hours: int = Field(
         2,
         ge=1,
-        description="Hours for which old versions of a table stay readable. If a query runs for more than this number"
-        " of hours, the query can fail.",
+        description="Hours for which old versions of a table stay readable. A longer query can fail.",
     )
 
 
@@ -230,8 +229,7 @@ class MetricsSettings(Section):
 
     host: str = Field(
         "127.0.0.1",
-        description="Address on which the monitor listens. With the default address, the monitor accepts only"
-        " connections from this machine.",
+        description="Address on which the monitor listens. By default, only this machine can connect.",
     )
     port: int = Field(
         9560, ge=0, le=65535, description="HTTP port of /metrics, the pages and the API. 0 selects a free port."
@@ -381,9 +379,8 @@ class EvaluationSettings(Section):
     )
     stuck_after_seconds: Seconds = Field(
         300,
-        description="Longest normal duration of a rebalance or a deployment, in seconds. During this time, some"
-        " problems are normal, for example a partition without an owner. The monitor reports these problems only after"
-        " this time.",
+        description="Longest normal duration of a rebalance or a deployment, in seconds. The monitor reports some"
+        " problems only after this time, for example a partition without an owner.",
     )
     allowed_lag: int = Field(
         0,

@@ -65,9 +65,7 @@ GROUP_GENERATIONS = Table(
         [
             *RECORD,
             GROUP,
-            column(
-                "group_type", pa.string(), "type of the group: `classic`, `consumer` (KIP-848), `share` or `streams`"
-            ),
+            column("group_type", pa.string(), "`classic`, `consumer` (KIP-848), `share` or `streams`"),
             column(
                 "state",
                 pa.string(),
@@ -81,11 +79,7 @@ GROUP_GENERATIONS = Table(
                 pa.int32(),
                 "epoch for which the coordinator computed the target assignments. Null for classic groups",
             ),
-            column(
-                "protocol_type",
-                pa.string(),
-                "protocol type that the members reported, for example `consumer` or `connect`",
-            ),
+            column("protocol_type", pa.string(), "protocol type of the members, for example `consumer` or `connect`"),
             column("protocol", pa.string(), "name of the strategy that the coordinator chose. Null if unknown"),
             column("protocol_source", pa.string(), PROTOCOL_SOURCE),
             column("leader", pa.string(), "member id of the group leader"),

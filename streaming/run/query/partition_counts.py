@@ -28,9 +28,9 @@ def own_partitions(cluster: str, files: Files, view: int) -> OwnPartitions:
         files.write(STORED_COUNTS, msgspec.json.encode(counts))
     if known and known[-1] != view:
         _log.warning(
-            "%s: %s has %d partitions now, and had %d before. After a restart, a broker uses the new count, so many"
-            " groups get a different partition, and Kafka does not find their committed offsets. The monitor reads the"
-            " old and the new partitions",
+            "%s: %s has %d partitions now, and had %d before. After a restart, a broker uses the new count. Then many"
+            " groups have a different partition, and Kafka does not find their committed offsets. The monitor reads"
+            " the old and the new partitions",
             cluster,
             OFFSETS_TOPIC,
             view,
