@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from confluent_kafka import Consumer
 from kafka import KafkaConsumer
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
+from py4j.protocol import Py4JJavaError
 
 _logger = logging.getLogger(__name__)
 
@@ -99,7 +100,7 @@ class Member:
         assert not self._thread.is_alive(), f"{self.joining} does not leave"
 
     def _consume(self) -> None:
-        """Poll until the member must leave. A client that fails is opened again once, as an application restarts.
+        """Poll until the member must leave. A Java client that fails is opened again once, as an application restarts.
 
         In one of many runs, Kafka's Java client 4.2 failed right after it had joined with the consumer protocol.
         """
@@ -107,10 +108,10 @@ class Member:
             try:
                 self._poll_until_left()
             except BaseException as failure:  # raised by `leave` in the test's thread
-                if is_last or self._left.is_set():
+                if is_last or self._left.is_set() or not isinstance(failure, Py4JJavaError):
                     self._failure = failure
-                else:
-                    _logger.warning("%s failed and starts again", self.joining, exc_info=True)
+                    return
+                _logger.warning("%s failed and starts again", self.joining, exc_info=True)
             if self._left.is_set():
                 return
 
