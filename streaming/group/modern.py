@@ -81,18 +81,20 @@ class ModernGroup(msgspec.Struct, frozen=True):
         If the topics of a regular expression are unknown, the result contains the topics in the member's target.
         """
         named = {topic for member in self.members.values() for topic in member.subscribed_topics}
-        held = {topic_id for member_id in self._unresolved_members() for topic_id, _ in self.targets[member_id]}
+        held = {
+            topic_id for member_id in self._members_with_unknown_topics() for topic_id, _ in self.targets[member_id]
+        }
         known = {self.topic_names[topic_id] for topic_id in held if topic_id in self.topic_names}
         return tuple(sorted(named.union(known, *self.regexes.values())))
 
     def topics_of(self, member_id: str) -> tuple[str, ...] | None:
         """Return the sorted topics to which a member subscribes. None if its regular expression has unknown topics."""
         member = self.members[member_id]
-        if self._is_unresolved(member_id):
+        if self._has_unknown_topics(member_id):
             return None
         return tuple(sorted({*member.subscribed_topics, *self.regexes.get(member.subscribed_regex or "", ())}))
 
-    def _is_unresolved(self, member_id: str) -> bool:
+    def _has_unknown_topics(self, member_id: str) -> bool:
         """Return True if the coordinator knows the topics of the member's regular expression, but the monitor does not.
 
         The coordinator resolves an expression some time after the first member subscribes with the expression. Before
@@ -103,10 +105,10 @@ class ModernGroup(msgspec.Struct, frozen=True):
         regex = self.members[member_id].subscribed_regex
         return bool(regex) and regex not in self.regexes and bool(self.targets.get(member_id))
 
-    def _unresolved_members(self) -> list[str]:
+    def _members_with_unknown_topics(self) -> list[str]:
         if self.subscribed_regexes() <= self.regexes.keys():
             return []
-        return [member_id for member_id in self.members if self._is_unresolved(member_id)]
+        return [member_id for member_id in self.members if self._has_unknown_topics(member_id)]
 
     def server_assignor(self) -> str | None:
         """Return the assignor in use, or None if unknown.
@@ -186,7 +188,7 @@ class ModernGroup(msgspec.Struct, frozen=True):
 
         Members that subscribe to such an expression have no targets.
         """
-        return not self._unresolved_members()
+        return not self._members_with_unknown_topics()
 
 
 def replay(group: ModernGroup, event: ModernEvent | DecodeFailed) -> ModernGroup:

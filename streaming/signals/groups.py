@@ -93,11 +93,12 @@ GROUP_LISTING_TIMESTAMP_SECONDS: Final = Signal(
 )
 GROUP_LISTING_GAPS: Final = Signal(
     name="rebalance_monitor_group_listing_gaps",
-    unit="brokers",
+    unit="gaps",
     labels=(*OF_A_CLUSTER, "reason"),
     granularity=CLUSTER,
-    help="Number of brokers whose ListGroups response is missing or incomplete, by reason. While the response of a"
-    " broker is missing or incomplete, the monitor does not treat any group as deleted.",
+    help="Number of gaps in the last listing of the groups, by reason. A broker whose ListGroups response is missing or"
+    " incomplete is one gap. A missing permission to describe the cluster is also one gap. While there is a gap, the"
+    " monitor does not treat any group as deleted.",
     unknown="All responses are complete, or the monitor has not listed the groups yet.",
     example="sum by (cluster, reason) (rebalance_monitor_group_listing_gaps) > 0",
 )

@@ -77,21 +77,21 @@ class ReportedRebalance(msgspec.Struct, frozen=True):
 
 def extend_history(
     rebalance_history: RebalanceHistory,
-    present: GroupSnapshot,
+    state_before: GroupSnapshot,
     history: Iterable[GroupSnapshot],
-    present_after: GroupSnapshot,
+    state_after: GroupSnapshot,
     limits: Limits,
 ) -> tuple[RebalanceHistory, tuple[ReportedRebalance, ...]]:
     """Add the rebalances between successive snapshots to the history of a group.
 
-    Return the new history and the new rows. `present` is the group's state before the snapshots, and `present_after` is
-    the state after them. The result does not depend on how the records are divided into batches.
+    Return the new history and the new rows. `state_before` is the group's state before the snapshots, and
+    `state_after` is the state after them. The result does not depend on how the records are divided into batches.
 
     >>> extend_history(RebalanceHistory(), GroupSnapshot("g"), [], GroupSnapshot("g"), Limits())[1]
     ()
     """
     reported: list[ReportedRebalance] = []
-    baseline = _restore_snapshot(rebalance_history.baseline, present)
+    baseline = _restore_snapshot(rebalance_history.baseline, state_before)
     for snapshot in history:
         baseline = _rename_topics(baseline, snapshot)
         before = baseline.snapshot if baseline else None
@@ -108,7 +108,7 @@ def extend_history(
             )
             active = conditions(rebalance_history.recent, rebalance.position.timestamp_ms, limits)
             reported.append(ReportedRebalance(rebalance, rebalance_history.totals, active))
-    return msgspec.structs.replace(rebalance_history, baseline=_shorten(baseline, present_after)), tuple(reported)
+    return msgspec.structs.replace(rebalance_history, baseline=_shorten(baseline, state_after)), tuple(reported)
 
 
 def _rename_topics(baseline: RebalanceBaseline | None, snapshot: GroupSnapshot) -> RebalanceBaseline | None:
