@@ -260,9 +260,10 @@ def _age_by_cluster(spec: PanelSpec, signal: Signal) -> AnyPanel:
 
 def _listing_gaps() -> AnyPanel:
     spec = PanelSpec(
-        "Brokers that did not list their groups",
-        "Number of brokers that did not list their groups completely, by reason. While such a broker exists, the "
-        "monitor does not treat any group as deleted.",
+        "Gaps in the last listing of the groups",
+        "Number of gaps in the last listing of the groups, by reason. Each broker that did not list its groups "
+        "completely counts as one gap. A missing permission DESCRIBE on the cluster also counts as one gap. While "
+        "there is a gap, the monitor does not treat any group as deleted.",
         GROUP_LISTING_GAPS.unknown,
         "no known failure",
         width=6,

@@ -72,7 +72,8 @@ ASSIGNMENTS: Final = AlertFile(
         Alert(
             "KafkaAssignmentSkewed",
             GROUP,
-            harm="One member has too many partitions or receives too many records, so this member will lag first.",
+            harm="One member has too many partitions or receives too many records, so this member will lag before the "
+            "others.",
             levels=(
                 Level(CRITICAL, _SKEWED_AND_LATE, "10m"),
                 Level(WARNING, _SKEWED, "10m"),
@@ -114,7 +115,7 @@ ASSIGNMENTS: Final = AlertFile(
         Alert(
             "KafkaPartitionsUnowned",
             GROUP,
-            harm="Some partitions have no owner, so the records in these partitions wait.",
+            harm="Some partitions have no owner, so no member reads the records in these partitions.",
             levels=(
                 Level(CRITICAL, lines(_UNOWNED, "and on (cluster, group) rebalance_monitor_unowned_records > 0"), "1m"),
                 Level(WARNING, _UNOWNED, "1m"),

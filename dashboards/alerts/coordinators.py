@@ -40,11 +40,11 @@ COORDINATORS: Final = AlertFile(
             ),
             summary=f"{IN_CLUSTER}{{{{ $value }}}} groups of coordinator {{{{ $labels.coordinator }}}} are in trouble",
             description="{{ $value }} groups are silent, stuck in a rebalance or far behind. Broker {{ "
-            "$labels.coordinator }} is the coordinator of all these groups. At least half of this broker's groups are "
-            "affected. The alert ignores groups without members. Alertmanager suppresses most alerts about the groups. "
-            "Likely causes: the broker is overloaded or cannot write __consumer_offsets, or clients cannot reach the "
-            "broker. What to do: first check the log, the disks and the network of this broker. Also check the "
-            "replicas of __consumer_offsets.",
+            "$labels.coordinator }} is the coordinator of all these groups. At least half of the groups with this "
+            "coordinator have such a problem. Groups without members do not count. Alertmanager suppresses most alerts "
+            "about the groups. Likely causes: the broker is overloaded or cannot write __consumer_offsets, or clients "
+            "cannot reach the broker. What to do: first check the log, the disks and the network of this broker. Also "
+            "check the replicas of __consumer_offsets.",
         ),
         Alert(
             "KafkaCoordinatorMissing",
@@ -68,8 +68,8 @@ COORDINATORS: Final = AlertFile(
         Alert(
             "KafkaOffsetsBlockedByTransaction",
             CLUSTER,
-            harm="An open transaction blocks a partition of __consumer_offsets. If the transaction contains offsets of "
-            "a group, new consumers of the group cannot start until the transaction ends.",
+            harm="An open transaction blocks a partition of `__consumer_offsets`. If the transaction contains offsets "
+            "of a group, new consumers of the group cannot start until the transaction ends.",
             levels=(Level(CRITICAL, _BLOCKED, "15m", "5m"), Level(WARNING, _BLOCKED, "5m", "5m")),
             summary=f"{IN_CLUSTER}an open transaction blocks partition {{{{ $labels.partition }}}} of "
             f"__consumer_offsets",

@@ -167,16 +167,17 @@ MONITOR_ITSELF: Final = AlertFile(
         Alert(
             "RebalanceMonitorQuarantineGrows",
             MONITOR,
-            harm="The monitor cannot use some records, usually because a client or Kafka is too new for this monitor.",
+            harm="The monitor cannot use some records of `__consumer_offsets`, usually because it does not support the "
+            "version of a client or of Kafka.",
             levels=(Level(WARNING, _QUARANTINE, "5m", "15m"),),
             summary=f"{IN_CLUSTER}the monitor cannot use records of __consumer_offsets ({{{{ $labels.reason }}}})",
             description=f"Within 15 minutes, the monitor ignored {COUNT} records of __consumer_offsets. The reason is "
             f"{{{{ $labels.reason }}}}. Likely causes: a client library writes subscriptions or assignments in its own "
             f"format. In this "
-            f'case, the table quarantine names a member in its column "field". If the reason is unknown_record_type '
+            f'case, the table "quarantine" names a member in its column "field". If the reason is unknown_record_type '
             f"or unknown_value_version, Kafka is newer than this monitor. If the reason is foreign_partition, a "
             f"program other than Kafka wrote the records, or the partition count of the topic changed. What to do: see "
-            f"the table quarantine, then update the client or the monitor. For foreign_partition, see the runbook.",
+            f'the table "quarantine", then update the client or the monitor. For foreign_partition, see the runbook.',
         ),
         Alert(
             "RebalanceMonitorIncomplete",

@@ -53,7 +53,7 @@ PROGRESS: Final = AlertFile(
         Alert(
             "KafkaGroupLagging",
             GROUP,
-            harm="Records wait for longer than the limit of the group.",
+            harm="The oldest record that the group has not committed is older than the limit of the group.",
             levels=(
                 Level(CRITICAL, lines(ABOVE_CRITICAL, _LAGGING), "15m"),
                 Level(WARNING, lines(ABOVE_MAX, _LAGGING), "15m"),
@@ -107,7 +107,7 @@ PROGRESS: Final = AlertFile(
         Alert(
             "KafkaGroupSilent",
             GROUP,
-            harm="The group has members, and records wait, but no member commits an offset.",
+            harm="The group has members and unread records, but no member commits an offset.",
             levels=(Level(CRITICAL, condition_start("silent_group"), "5m"),),
             summary=f"{IN_GROUP}no member commits, and records wait",
             description=f"The last commit of the group was before {START}. The group is not in a rebalance, and new "
@@ -133,8 +133,9 @@ PROGRESS: Final = AlertFile(
         Alert(
             "KafkaGroupWithoutMembers",
             GROUP,
-            harm="The group has no members, and records have waited for too long. The alert ends when the group "
-            "consumes again. The alert also ends if the group no longer exists or if somebody sets ignore_alerts.",
+            harm="The group has no members, and its oldest uncommitted record is older than the limit of the group. "
+            "The alert ends when the group consumes again. The alert also ends if the group no longer exists, or if "
+            "somebody sets `ignore_alerts`.",
             levels=(Level(CRITICAL, lines(ABOVE_MAX, "and on (cluster, group) (", _NO_CONSUMER, ")"), "5m"),),
             summary=f"{IN_GROUP}the group has no members, and records wait",
             description=f"The group has no members and does not commit. The oldest uncommitted record is {DURATION} "
@@ -145,8 +146,8 @@ PROGRESS: Final = AlertFile(
         Alert(
             "KafkaGroupVanished",
             GROUP,
-            harm="Kafka never deletes a group with members. So if a group with members disappears, its offsets may be "
-            "lost.",
+            harm="Kafka never deletes a group with members. So if a group with members disappears, it is possible that "
+            "its committed offsets are lost.",
             levels=(
                 Level(
                     WARNING,
@@ -171,7 +172,7 @@ PROGRESS: Final = AlertFile(
         Alert(
             "KafkaGroupRewound",
             GROUP,
-            harm="The group processes records a second time. Perhaps its application does not tolerate duplicates.",
+            harm="The group processes records a second time. Some applications do not tolerate duplicates.",
             levels=(
                 Level(WARNING, 'max by (cluster, group) (rebalance_monitor_group_status{status="REWIND"}) == 1', "2m"),
             ),
@@ -191,8 +192,8 @@ PROGRESS: Final = AlertFile(
             description="The monitor does not know the members and the assignment of the group, so most other alerts "
             "about this group cannot fire. Likely causes: records of the group are missing in __consumer_offsets, or "
             "an open transaction blocks the group's partition. Another possible cause: a client uses its own format "
-            "for subscriptions or assignments. What to do: see the reason on the group's page. Look for the group in "
-            "the table quarantine.",
+            "for subscriptions or assignments. What to do: see the reason on the group's page. Search the table "
+            '"quarantine" for records of the group.',
         ),
     ),
 )

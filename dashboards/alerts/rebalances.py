@@ -90,7 +90,7 @@ REBALANCES: Final = AlertFile(
         Alert(
             "KafkaCommitGapLong",
             GROUP,
-            harm="A rebalance interrupted the commits for too long. The next rebalance will probably do the same.",
+            harm="A rebalance interrupted the commits for too long. Without a fix, this will probably happen again.",
             levels=(Level(WARNING, condition_start("long_commit_gap"), "0s"),),
             summary=f"{IN_GROUP}a rebalance interrupted the commits for too long",
             description=f"The time without commits around a rebalance was longer than {_COMMIT_GAP_LIMIT}. The monitor "

@@ -21,8 +21,8 @@ from streaming.jars import BROKER_SETS, KAFKA_VERSION
 @click.option(
     "--folder",
     type=click.Path(path_type=Path),
-    help="Folder for the topics and the log of the broker [default: a temporary folder, which the command deletes when"
-    " the broker stops].",
+    help="Folder for the broker's topics and log file [default: a temporary folder, which the command deletes when the"
+    " broker stops].",
 )
 @click.option(
     "--property",

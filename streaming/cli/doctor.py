@@ -34,8 +34,8 @@ _WIDTH = max(map(len, ("ok", "note", "failed", "not checked")))
 @click.option(
     "--send-test-alert",
     is_flag=True,
-    help="Send one test alert of each severity to Alertmanager, and print the receivers of each alert. The alerts end"
-    " after five minutes.",
+    help="Send one test alert of each severity to Alertmanager, and print the receivers of each alert. The test"
+    " alerts end after five minutes.",
 )
 @click.option(
     "--alert-label",

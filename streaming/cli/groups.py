@@ -87,7 +87,7 @@ _REASONS = {
 @click.option(
     "--tables",
     metavar="PATH",
-    help="Folder of the tables with the conditions of the groups [default: paths.tables in the settings; with"
+    help="Folder of the tables, which contain the conditions of the groups [default: paths.tables in the settings; with"
     " --bootstrap-server, no tables].",
 )
 @click.option(

@@ -29,7 +29,7 @@ from streaming.jars import BROKER_SETS, FIRST_RUN, JAR_SETS, JarsError, JarSetNa
     "target",
     type=click.Path(path_type=Path, readable=False),  # our own error has the remedy
     metavar="FOLDER",
-    help="Also copy the jars into this folder, for a machine without internet access.",
+    help="Also copy the jars into this folder, so that a machine without internet access can use them.",
 )
 @click.option(
     "--from",

@@ -118,7 +118,7 @@ class SecuritySettings(Section):
     )
     mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] | None = Field(
         None,
-        description="Kafka's setting sasl.mechanism. Only the protocols SASL_PLAINTEXT and SASL_SSL use a mechanism.",
+        description="Kafka's setting sasl.mechanism. Only the protocols SASL_PLAINTEXT and SASL_SSL use this setting.",
     )
     username: str | None = Field(None, min_length=1, description="User name for the mechanisms PLAIN and SCRAM.")
     password: SecretStr | None = Field(None, min_length=1, description="Password of the SASL user.")

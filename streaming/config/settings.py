@@ -160,8 +160,8 @@ class SparkSettings(Section):
     shuffle_partitions: int = Field(
         2,
         ge=1,
-        description="Number of partitions of the query's state. You cannot change the value for an existing"
-        " checkpoint.",
+        description="Number of Spark partitions for the state of the streaming query. You cannot change the value for"
+        " an existing checkpoint.",
     )
     combine_tasks: int = Field(
         2, ge=1, description="Number of parallel Python tasks that read and decode the records of a micro-batch."
@@ -220,7 +220,7 @@ class TableSettings(Section):
     versions_kept_hours: int = Field(
         2,
         ge=1,
-        description="Hours for which old versions of a table stay readable. A longer query can fail.",
+        description="Hours for which old versions of a table stay readable. A query that takes longer can fail.",
     )
 
 
@@ -281,7 +281,7 @@ class MetricsSettings(Section):
     top_k: int = Field(
         20,
         ge=0,
-        description="Number of groups in each cluster for which /metrics has the level of detail `partition`, even if"
+        description="Number of groups per cluster that have the level of detail `partition` in /metrics, even if"
         " metrics.granularity is group or topic. The monitor selects the groups with the worst problems.",
     )
     include: tuple[MetricName, ...] = Field(
@@ -293,14 +293,14 @@ class MetricsSettings(Section):
     compatible_with: tuple[Literal["kafka_exporter", "kafka_lag_exporter"], ...] = Field(
         (),
         description="Names of other exporters. For every group and partition, /metrics also contains the metrics of"
-        ' these exporters. For example, with ["kafka_exporter"], dashboards for kafka_exporter work unchanged.',
+        ' these exporters. For example, with ["kafka_exporter"], dashboards for kafka_exporter need no changes.',
     )
     max_series: int = Field(
         1_500_000,
         ge=1_000,
-        description="Maximum number of series in /metrics. Above this maximum, the monitor drops the finest level of"
-        " detail first. Within a level, the monitor drops the series of the healthiest groups first. The metric"
-        " rebalance_monitor_dropped_series counts the dropped series.",
+        description="Maximum number of series in /metrics. If there are more series, the monitor first drops the series"
+        " of the most detailed level. Within a level, the monitor first drops the series of the healthiest groups. The"
+        " metric rebalance_monitor_dropped_series counts the dropped series.",
     )
 
     def address(self, port: int) -> str:
@@ -338,8 +338,8 @@ class SamplingSettings(Section):
     )
     lag_table_seconds: Seconds = Field(
         30,
-        description="Seconds between two writes to the tables group_lag and partition_status. At the same interval, the"
-        " monitor measures the fairness of lag and throughput.",
+        description="Seconds between two writes to the tables group_lag and partition_status. At each of these writes,"
+        " the monitor also measures how evenly the members share lag and throughput.",
     )
     reconcile_seconds: Seconds = Field(
         600,
@@ -374,19 +374,20 @@ class EvaluationSettings(Section):
         3,
         ge=2,
         description="A member is flapping if it leaves the group at least this number of times within"
-        " evaluation.storm_window_seconds. A leave counts only if the member joined earlier within the same window. The"
-        " rejoin of a static member always counts as a leave.",
+        " evaluation.storm_window_seconds. A leave counts only if the member joined earlier in the same time window."
+        " The rejoin of a static member always counts as a leave.",
     )
     stuck_after_seconds: Seconds = Field(
         300,
         description="Longest normal duration of a rebalance or a deployment, in seconds. The monitor reports some"
-        " problems only after this time, for example a partition without an owner.",
+        " problems only if they last longer than this duration, for example a partition without an owner.",
     )
     allowed_lag: int = Field(
         0,
         ge=0,
-        description="If a partition has at most this number of unread records, the conditions silent_group and"
-        " silent_static_member and the status of the partition ignore these records. The lag still includes them.",
+        description="If a partition has at most this number of unread records, its status is OK. The conditions"
+        " silent_group, silent_static_member and long_commit_gap ignore such a partition. The lag still includes these"
+        " records.",
     )
 
     @field_validator("strategies")

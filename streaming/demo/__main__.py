@@ -20,7 +20,9 @@ _CHECK_INTERVAL_SECONDS = 1.0
 @click.option(
     "--bootstrap-servers", required=True, help="Brokers as host:port. The demo creates topics on these brokers."
 )
-@click.option("--group", "groups", multiple=True, help="Run only this group. Repeatable [default: all].")
+@click.option(
+    "--group", "groups", multiple=True, help="Run only this group. You can repeat this option [default: all groups]."
+)
 def main(bootstrap_servers: str, groups: tuple[str, ...]) -> None:
     """Run the demo's consumer groups and their producer until Ctrl-C or SIGTERM.
 

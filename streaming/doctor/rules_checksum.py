@@ -2,4 +2,4 @@
 
 from typing import Final
 
-RULES_CHECKSUM: Final = "sha256-ca0db8c6b1577839"
+RULES_CHECKSUM: Final = "sha256-cbd41c73ff0c8da6"

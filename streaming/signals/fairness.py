@@ -8,8 +8,8 @@ from typing import Final
 from streaming.signals.signal import OF_A_GROUP, PARTITION, Signal
 
 _MEMBERS_UNKNOWN = (
-    "Some records of the group are missing, the group has no members, or an open transaction blocks the group's"
-    " partition of `__consumer_offsets`."
+    "In `__consumer_offsets`, records of the group are missing, or an open transaction blocks the group's partition."
+    " The series is also absent if the group has no members."
 )
 _NOT_COMPARABLE = (
     "The series is also absent if a partition has no owner or several owners. The series is also absent if the"
@@ -60,7 +60,7 @@ EXCESS_PARTITIONS: Final = Signal(
     name="rebalance_monitor_excess_partitions",
     unit="partitions",
     help="Number of excess partitions of the member with the most partitions. Example: this member has 6 partitions. In"
-    " the fairest valid assignment, no member has more than 4 partitions. Then the value is 2.",
+    " the fairest valid assignment, no member has more than 4 partitions, so the value is 2.",
     unknown=f"{_MEMBERS_UNKNOWN} {_NOT_COMPARABLE} {_TOO_MANY_SUBSCRIPTIONS}",
     example="topk(10, rebalance_monitor_excess_partitions > 0)",
 )
@@ -76,8 +76,8 @@ IMBALANCE_SCORE: Final = Signal(
     " is 0 if one member or one client host does all the work, and a fairer assignment exists.",
     unknown=f"{_MEMBERS_UNKNOWN} {_NOT_COMPARABLE} Series with the measure `partitions` are also absent if the members"
     " have too many different subscriptions. Series with the measure `lag` or `throughput` are also absent until the"
-    " monitor has measured the current assignment. These series are also absent if the lag or the throughput of a"
-    " partition is unknown.",
+    " monitor has measured the lag and the throughput for the current assignment. These series are also absent if the"
+    " lag or the throughput of a partition is unknown.",
     example='bottomk(10, rebalance_monitor_imbalance_score{measure="partitions", scope="member"} < 100)',
 )
 WORK_IMBALANCE_RATIO: Final = Signal(
@@ -88,19 +88,19 @@ WORK_IMBALANCE_RATIO: Final = Signal(
     granularity=PARTITION,
     help="Work of the busiest member, divided by the mean work of all members. If the label `measure` is `lag`, work is"
     " the lag in records. If `measure` is `throughput`, work is the throughput in records per second. If the label"
-    " `scope` is `host`, the value is for client hosts instead of members.",
-    unknown="The monitor has not measured the current assignment yet. The series is also absent if the work of a"
-    " partition is unknown, or if the total work of the group is 0.",
+    " `scope` is `host`, the value compares client hosts instead of members.",
+    unknown="The monitor has not measured the lag and the throughput for the current assignment yet. The series is also"
+    " absent if the work of a partition is unknown, or if the total work of the group is 0.",
     example='rebalance_monitor_work_imbalance_ratio{measure="throughput", scope="member"} > 2',
 )
 TOPIC_SKEW: Final = Signal(
     name="rebalance_monitor_topic_skew",
     unit="partitions",
     labels=(*OF_A_GROUP, "remedy"),
-    help="Number of surplus partitions because of topic skew. Topic skew means that the same members have an extra"
-    " partition in several topics. In the fairest valid assignment, other members own the surplus partitions. The range"
-    " strategy can cause topic skew. The label `remedy` names a strategy that removes the topic skew. If no known"
-    " strategy removes the topic skew, the label `remedy` is empty.",
+    help="Number of surplus partitions in an assignment with topic skew. Topic skew means that the same members have an"
+    " extra partition in each of several topics. In the fairest valid assignment, other members own the surplus"
+    " partitions. The strategy `range` can cause topic skew. The label `remedy` names a strategy that removes the topic"
+    " skew. If no known strategy removes the topic skew, the label `remedy` is empty.",
     unknown="The assignment has no topic skew, or the topic skew is unknown.",
     example='rebalance_monitor_topic_skew{remedy!=""} > 0',
 )
@@ -153,8 +153,9 @@ BUSIEST_MEMBER: Final = Signal(
     unit="partitions",
     labels=(*OF_A_GROUP, "client_id", "client_host", "group_instance_id"),
     help="Number of partitions of the busiest member. The busiest member is the member with the most partitions. If"
-    " several members have this number of partitions, the busiest member is the member with the alphabetically first"
-    " member id. The labels identify the busiest member. A group has at most one series at any time.",
+    " several members have the same largest number of partitions, the busiest member is the member with the"
+    " alphabetically first member id. The labels identify the busiest member. A group has at most one series at any"
+    " time.",
     unknown="The number of excess partitions is 0 or unknown.",
     example="topk(10, rebalance_monitor_busiest_member)",
 )
@@ -173,8 +174,8 @@ UNOWNED_PARTITIONS: Final = Signal(
 UNOWNED_RECORDS: Final = Signal(
     name="rebalance_monitor_unowned_records",
     unit="records",
-    help="Number of unread records in partitions without an owner. For a partition with a committed offset, this"
-    " number is the lag. For a partition without a committed offset, all records are unread.",
+    help="Number of unread records in partitions without an owner. If a partition has a committed offset, its number of"
+    " unread records is its lag. If a partition has no committed offset, all its records are unread.",
     unknown="Every partition has an owner. The series is also absent if the number of unread records is unknown for a"
     " partition without an owner.",
     example="rebalance_monitor_unowned_records > 0",
@@ -182,10 +183,11 @@ UNOWNED_RECORDS: Final = Signal(
 UNEVEN_WORK_RECORDS_PER_SECOND: Final = Signal(
     name="rebalance_monitor_uneven_work_records_per_second",
     unit="records per second",
-    help="Excess work of the busiest member, in records per second. The work of a member is the total produce rate of"
-    " its partitions. The busiest member is the member with the most work. Example: this member receives 70 records per"
-    " second. In the fairest assignment, the maximum of all members is 40. Then the value is 30. The series exists only"
-    " if the value is at least 10 records per second, and at least half of this maximum (20 in the example).",
+    help="Excess work of the member with the most work, in records per second. The work of a member is the total"
+    " produce rate of its partitions. Example: the member with the most work receives 70 records per second. In the"
+    " fairest assignment, no member receives more than 40 records per second, so the value is 30. The series exists"
+    " only if the value is at least 10 records per second, and at least half of the largest work of a member in the"
+    " fairest assignment (20 in the example).",
     unknown="The members share the work evenly, or a hot partition prevents a fairer assignment. The series is also"
     " absent if the produce rate of a partition is unknown.",
     example="topk(10, rebalance_monitor_uneven_work_records_per_second)",

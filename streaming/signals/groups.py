@@ -35,9 +35,9 @@ GROUP_INFO: Final = Signal(
     " `__consumer_offsets`. The states PreparingRebalance and CompletingRebalance, and the states of streams groups,"
     " come from the last ListGroups response. The label `protocol` is the name of the strategy. The label"
     " `protocol_source` is `records` if a record contains the name of the strategy. The label `protocol_source` is"
-    " `broker` if only the group coordinator reported the name of the strategy. If the strategy is unknown, `protocol`"
-    " and `protocol_source` are empty. The label `coordinator` is the id of the broker that coordinates the group. The"
-    " labels `team`, `max_severity` and `ignore_alerts` come from the entries `[[groups]]` in the settings.",
+    " `broker` if only the group coordinator reported the name of the strategy. If the strategy is unknown, the labels"
+    " `protocol` and `protocol_source` are empty. The label `coordinator` is the id of the broker that coordinates the"
+    " group. The labels `team`, `max_severity` and `ignore_alerts` come from the entries `[[groups]]` in the settings.",
     unknown="The group does not exist. Each existing group has exactly one series.",
     example='count by (cluster, state) (rebalance_monitor_group_info{group_type="classic"})',
 )
@@ -49,8 +49,8 @@ GROUP_LIMIT: Final = Signal(
     help="Limit for the lag or the commit gap of the group, in seconds. The label `limit` names the limit. The limits"
     " come from the entries `[[groups]]` in the settings. A warning fires if the lag in seconds is above"
     " `max_lag_seconds`. A critical alert fires if the lag in seconds is above `critical_lag_seconds`. A warning also"
-    " fires if a commit gap is longer than `max_commit_gap_seconds`, and records wait during this gap. A commit gap is"
-    " the time from the last commit before a rebalance to the first commit after the rebalance.",
+    " fires if a commit gap and the lag in seconds are both above `max_commit_gap_seconds`. A commit gap is the time"
+    " from the last commit before a rebalance to the first commit after the rebalance.",
     unknown="The group does not exist. Each existing group has one series for each limit.",
     example="rebalance_monitor_group_lag_seconds > on (cluster, group)"
     ' rebalance_monitor_group_limit{limit="max_lag_seconds"}',
@@ -69,14 +69,14 @@ GROUP_GENERATION: Final = Signal(
     granularity=PARTITION,
     help="Last known generation of a classic group, or last known group epoch of any other group.",
     unknown="The group is a classic group and `source.kind` is `admin-api`. The series is also absent if an open"
-    " transaction blocks the group's records.",
+    " transaction blocks the group's partition of `__consumer_offsets`.",
     example="changes(rebalance_monitor_group_generation[10m]) > 3",
 )
 GROUP_REBALANCE_START_TIMESTAMP_SECONDS: Final = Signal(
     name="rebalance_monitor_group_rebalance_start_timestamp_seconds",
     unit="seconds",
-    help="Time when the monitor first saw the current rebalance, in seconds since 1970. The rebalance may have started"
-    " earlier. The value is the time of the first ListGroups response that shows the rebalance.",
+    help="Time when the monitor first saw the current rebalance, in seconds since 1970. The value is the time of the"
+    " first ListGroups response that shows the rebalance. The rebalance started before this response.",
     unknown="The last ListGroups response shows no rebalance of this group, or the monitor has not listed the groups"
     " yet.",
     example="time() - rebalance_monitor_group_rebalance_start_timestamp_seconds > 300",
@@ -96,9 +96,9 @@ GROUP_LISTING_GAPS: Final = Signal(
     unit="gaps",
     labels=(*OF_A_CLUSTER, "reason"),
     granularity=CLUSTER,
-    help="Number of gaps in the last listing of the groups, by reason. A broker whose ListGroups response is missing or"
-    " incomplete is one gap. A missing permission to describe the cluster is also one gap. While there is a gap, the"
-    " monitor does not treat any group as deleted.",
-    unknown="All responses are complete, or the monitor has not listed the groups yet.",
+    help="Number of gaps in the last listing of the groups, by reason. Each broker whose ListGroups response is missing"
+    " or incomplete counts as one gap. A missing permission DESCRIBE on the cluster also counts as one gap. While there"
+    " is a gap, the monitor does not treat any group as deleted.",
+    unknown="The last listing of the groups has no gap, or the monitor has not listed the groups yet.",
     example="sum by (cluster, reason) (rebalance_monitor_group_listing_gaps) > 0",
 )

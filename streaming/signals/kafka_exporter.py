@@ -45,7 +45,7 @@ CONSUMERGROUP_LAG: Final = Signal(
     labels=_GROUP_PARTITION,
     granularity=PARTITION,
     family_set=KAFKA_EXPORTER,
-    help="Number of records in the partition after the committed offset.",
+    help="Number of records after the committed offset of the partition.",
     unknown="The end offset of the partition is unknown, or the end offset is smaller than the committed offset."
     f" {_SEE_REASONS}",
     example="topk(10, kafka_consumergroup_lag)",
@@ -56,8 +56,8 @@ CONSUMERGROUP_LAG_SUM: Final = Signal(
     labels=_GROUP_TOPIC,
     granularity=TOPIC,
     family_set=KAFKA_EXPORTER,
-    help="Number of records in the topic after the committed offsets of the group. The value ignores partitions without"
-    " a committed offset.",
+    help="Number of records after the group's committed offsets in the topic. The value ignores partitions without a"
+    " committed offset.",
     unknown=f"The lag of at least one partition with a committed offset is unknown. {_SEE_REASONS}",
     example="topk(10, sum by (consumergroup) (kafka_consumergroup_lag_sum))",
 )
@@ -87,7 +87,7 @@ TOPIC_PARTITION_CURRENT_OFFSET: Final = Signal(
     labels=_PARTITION,
     granularity=PARTITION,
     family_set=KAFKA_EXPORTER,
-    help="End offset of the partition. The next record gets this offset.",
+    help="End offset of the partition. The next record that is written gets this offset.",
     unknown=_NOT_SAMPLED,
     example="sum by (topic) (rate(kafka_topic_partition_current_offset[5m]))",
 )
@@ -97,7 +97,7 @@ TOPIC_PARTITION_OLDEST_OFFSET: Final = Signal(
     labels=_PARTITION,
     granularity=PARTITION,
     family_set=KAFKA_EXPORTER,
-    help="Log start offset of the partition. All records with smaller offsets are deleted.",
+    help="Log start offset of the partition. All records with smaller offsets have been deleted.",
     unknown=_NOT_SAMPLED,
     example="sum by (topic) (kafka_topic_partition_current_offset - kafka_topic_partition_oldest_offset)",
 )

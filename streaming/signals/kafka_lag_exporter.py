@@ -1,8 +1,8 @@
 """As kafka-lag-exporter: these metrics have the names and labels of github.com/seglo/kafka-lag-exporter.
 
-The metrics do not have kafka-lag-exporter's labels `member_host`, `consumer_id` and `client_id`. With these labels,
-each restart of a member would create new series. If a value is unknown, kafka-lag-exporter exports NaN or Inf, but this
-monitor exports no series. If a record is older than all samples of the end offset, kafka-lag-exporter extrapolates
+The metrics do not have kafka-lag-exporter's labels `member_host`, `consumer_id` and `client_id`, because these labels
+would create new series at each restart of a member. If a value is unknown, kafka-lag-exporter exports NaN or Inf, but
+this monitor exports no series. If a record is older than all samples of the end offset, kafka-lag-exporter extrapolates
 the lag in seconds, but this monitor exports a lower bound.
 """
 
@@ -36,7 +36,7 @@ GROUP_LAG: Final = Signal(
     labels=_GROUP_PARTITION,
     granularity=PARTITION,
     family_set=KAFKA_LAG_EXPORTER,
-    help="Number of records in the partition after the committed offset.",
+    help="Number of records after the committed offset of the partition.",
     unknown="The end offset of the partition is unknown, or the end offset is smaller than the committed offset."
     f" {_SEE_REASONS}",
     example="topk(25, kafka_consumergroup_group_lag)",
@@ -48,7 +48,7 @@ GROUP_LAG_SECONDS: Final = Signal(
     granularity=PARTITION,
     family_set=KAFKA_LAG_EXPORTER,
     help="Age of the partition's oldest record that the group has not committed, in seconds. The value is a lower bound"
-    " if the record was written before the oldest sample of the end offset.",
+    " if this record was written before the oldest sample of the end offset.",
     unknown=f"The lag of the partition is unknown, or the age of the oldest unread record is unknown. {_SEE_REASONS}",
     example="max by (cluster_name, group) (kafka_consumergroup_group_lag_seconds)",
 )
@@ -95,7 +95,7 @@ PARTITION_LATEST_OFFSET: Final = Signal(
     labels=_PARTITION,
     granularity=PARTITION,
     family_set=KAFKA_LAG_EXPORTER,
-    help="End offset of the partition. The next record gets this offset.",
+    help="End offset of the partition. The next record that is written gets this offset.",
     unknown=_NOT_SAMPLED,
     example="sum by (cluster_name, topic) (rate(kafka_partition_latest_offset[5m]))",
 )
@@ -105,7 +105,7 @@ PARTITION_EARLIEST_OFFSET: Final = Signal(
     labels=_PARTITION,
     granularity=PARTITION,
     family_set=KAFKA_LAG_EXPORTER,
-    help="Log start offset of the partition. All records with smaller offsets are deleted.",
+    help="Log start offset of the partition. All records with smaller offsets have been deleted.",
     unknown=_NOT_SAMPLED,
     example="kafka_partition_latest_offset - kafka_partition_earliest_offset",
 )

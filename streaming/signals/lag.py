@@ -31,7 +31,7 @@ GROUP_LAG_SECONDS_IS_BOUND: Final = Signal(
     unit="boolean",
     help="The value is 1 if `rebalance_monitor_group_lag_seconds` is only a lower bound. If the group's oldest unread"
     " record is older than the oldest sample of the end offset, the exact age of the record is unknown. The lower bound"
-    " is the age of the oldest sample.",
+    " is the age of the oldest sample of the end offset.",
     unknown="The group's lag in seconds is exact or unknown.",
     example="rebalance_monitor_group_lag_seconds and on (cluster, group) rebalance_monitor_group_lag_seconds_is_bound",
 )
@@ -61,8 +61,8 @@ GROUP_BLOCKED_PARTITIONS: Final = Signal(
     help="Number of partitions in which an open transaction blocks the group. The group has reached the first record of"
     " the transaction. A consumer with read_committed cannot read this record or later records until the transaction"
     " ends.",
-    unknown="No partition is blocked. The series is also absent if an open transaction blocks the group's partition of"
-    " `__consumer_offsets`.",
+    unknown="No partition of the group is blocked by an open transaction. The series is also absent if an open"
+    " transaction blocks the group's partition of `__consumer_offsets`.",
     example="rebalance_monitor_group_blocked_partitions > 0",
 )
 GROUP_STATUS: Final = Signal(
@@ -89,7 +89,7 @@ GROUP_RECORDS_LOST: Final = Signal(
     name="rebalance_monitor_group_records_lost",
     unit="records",
     help="Number of records that retention deleted before the group committed them. The value also counts offsets"
-    " without a record, so the real number of lost records may be smaller.",
+    " without a record, so the real number of lost records can be smaller.",
     unknown="The group lost no records, or the value is unknown for every partition of the group.",
     example="rebalance_monitor_group_records_lost > 0",
 )
@@ -101,9 +101,9 @@ GROUP_SECONDS_UNTIL_LOST: Final = Signal(
     " estimate. The first estimate uses the growth rate of the log start offset. The second estimate uses the topic's"
     " retention.ms and the lag in seconds.",
     unknown="The estimated time is longer than one day, or no partition of the group has an estimate. A partition has"
-    " no estimate if the lag is zero or unknown. An estimate needs the growth rate of the log start offset, or the"
-    " topic's retention.ms. The growth rate is known if the log start offset moved at least two times in the last 24"
-    " hours. To read retention.ms, the monitor needs DESCRIBE_CONFIGS on the topic.",
+    " no estimate if its lag is zero or unknown. An estimate needs the growth rate of the log start offset, or the"
+    " topic's retention.ms. The monitor knows this growth rate if the log start offset increased at least two times in"
+    " the last 24 hours. To read retention.ms, the monitor needs the permission DESCRIBE_CONFIGS on the topic.",
     example="rebalance_monitor_group_seconds_until_lost < 3600",
 )
 GROUP_LAST_COMMIT_TIMESTAMP_SECONDS: Final = Signal(
@@ -118,10 +118,10 @@ GROUP_CONSUMED_RECORDS_PER_SECOND: Final = Signal(
     name="rebalance_monitor_group_consumed_records_per_second",
     unit="records per second",
     help="Consume rate of the group, in records per second. The rate is the mean growth of the committed offsets over"
-    " five minutes. These five minutes usually end at the last commit. The value is the sum over all partitions. If the"
+    " five minutes, usually the five minutes before the last commit. The value is the sum over all partitions. If the"
     " group commits no new offsets, the value falls to 0 within ten minutes.",
-    unknown="The rate of at least one partition is unknown. The rate is unknown in the first minute of observation,"
-    " and for a short time after the committed offset decreased.",
+    unknown="The rate of at least one partition is unknown. The rate of a partition is unknown until the monitor has"
+    " observed the partition for one minute, and for a short time after the committed offset decreased.",
     example="rebalance_monitor_group_consumed_records_per_second == 0 and rebalance_monitor_group_lag > 0",
 )
 GROUP_PRODUCED_RECORDS_PER_SECOND: Final = Signal(
@@ -129,15 +129,15 @@ GROUP_PRODUCED_RECORDS_PER_SECOND: Final = Signal(
     unit="records per second",
     help="Produce rate of the group's partitions, in records per second. The rate is the mean growth of the end offsets"
     " in the last five minutes. The value is the sum over all partitions with a committed offset.",
-    unknown="The rate of at least one partition is unknown. The rate is unknown in the first minute of observation,"
-    " and for a short time after the topic was deleted and created again.",
+    unknown="The rate of at least one partition is unknown. The rate of a partition is unknown until the monitor has"
+    " observed the partition for one minute, and for a short time after the topic was deleted and created again.",
     example="rebalance_monitor_group_produced_records_per_second > rebalance_monitor_group_consumed_records_per_second",
 )
 GROUP_CATCH_UP_SECONDS: Final = Signal(
     name="rebalance_monitor_group_catch_up_seconds",
     unit="seconds",
     help="Estimated time until the group has no lag, in seconds. The value is lag / (consume rate - produce rate)."
-    " The estimate assumes that these rates do not change.",
+    " The estimate assumes that the consume rate and the produce rate do not change.",
     unknown="The group has no lag, or the produce rate is at least 98 % of the consume rate. The series is also absent"
     " if the lag or one of the rates is unknown.",
     example="rebalance_monitor_group_catch_up_seconds > 3600",
@@ -173,8 +173,8 @@ GROUP_LAG_CAUSE_INFO: Final = Signal(
         }
     ),
     help="The labels describe the cause of the group's lag. The value is always 1. The label `cause` names the cause."
-    " The other labels name the partition, member or client host that causes the lag. A label that does not apply is"
-    " empty. The group's page shows the evidence for the cause.",
+    " Each of the other labels is empty, or names the partition, member or client host that causes the lag. The group's"
+    " page shows the evidence for the cause.",
     unknown="No partition of the group is late. A partition is behind if its lag is 30 seconds or more now, and was"
     " 30 seconds or more at the last commit. A partition is late if it has been behind for one minute. A partition with"
     " the status STOP is late as soon as its lag is 30 seconds or more. The series is also absent if an open"

@@ -7,7 +7,7 @@ from typing import Final
 
 from streaming.signals.signal import CLUSTER, COUNTER, HISTOGRAM, OF_A_CLUSTER, Signal
 
-_ALWAYS = "None. The series always exists."
+_ALWAYS = "None, because the series always exists."
 
 READY: Final = Signal(
     name="rebalance_monitor_ready",
@@ -57,9 +57,9 @@ SOURCE_LIMITATION: Final = Signal(
     ),
     granularity=CLUSTER,
     help="The value is 1 for each type of information that the monitor cannot get. The label `capability` names the"
-    " type. For `offsets_retention` and `topic_retention`, the monitor needs the optional permission DESCRIBE_CONFIGS."
-    " All other types have series only if `source.kind` is `admin-api`.",
-    unknown="The monitor can get the information.",
+    " type of information. For `offsets_retention` and `topic_retention`, the monitor needs the optional permission"
+    " DESCRIBE_CONFIGS. All other types of information have series only if `source.kind` is `admin-api`.",
+    unknown="The monitor can get this type of information.",
     example='rebalance_monitor_source_limitation_info{capability="hidden_groups"}',
 )
 RECORDS_READ: Final = Signal(
@@ -79,8 +79,8 @@ RECORDS_SKIPPED: Final = Signal(
     labels=(*OF_A_CLUSTER, "reason"),
     granularity=CLUSTER,
     help="Number of records that the monitor skipped, by reason. If the monitor cannot decode the data of one member"
-    " in a record, it skips only this data, but the value counts the record. The table `quarantine` describes all"
-    " skipped records, except records with the reason foreign_partition.",
+    " in a record, it skips only this data. The value also counts such a record. The table `quarantine` describes all"
+    " skipped records, except records with the reason `foreign_partition`.",
     unknown="The monitor has not skipped any record for this reason.",
     example="increase(rebalance_monitor_records_skipped_total[1h]) > 0",
 )
@@ -132,7 +132,7 @@ CLOCK_OFFSET_SECONDS: Final = Signal(
     labels=(*OF_A_CLUSTER, "broker"),
     granularity=CLUSTER,
     help="Difference between the broker's clock and the monitor's clock, in seconds. A positive value means that the"
-    " broker's clock is ahead. The monitor estimates the value from the timestamps of records.",
+    " broker's clock is ahead of the monitor's clock. The monitor estimates the value from the timestamps of records.",
     unknown="In the last ten minutes, the broker wrote too few records for an estimate. The series is also absent if"
     " `source.kind` is `admin-api`.",
     example="max by (cluster, broker) (abs(rebalance_monitor_clock_offset_seconds))",
@@ -207,8 +207,8 @@ QUERY_RESTARTS: Final = Signal(
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
     help="Number of times that the monitor restarted the streaming query after a failure. If the monitor watches"
-    " several clusters, the value of each cluster also counts failed attempts to watch this cluster, for example failed"
-    " connections.",
+    " several clusters, the value also counts failed attempts to watch the cluster, for example failed connections to"
+    " its brokers.",
     unknown=_ALWAYS,
     example="increase(rebalance_monitor_query_restarts_total[15m]) > 0",
 )
@@ -218,8 +218,8 @@ DROPPED_SERIES: Final = Signal(
     labels=(*OF_A_CLUSTER, "reason"),
     label_values=MappingProxyType({"reason": ("max_series",)}),
     granularity=CLUSTER,
-    help="Number of series that are missing in this scrape because the limit metrics.max_series is reached. The value"
-    " does not count series that metrics.exclude or metrics.granularity removes.",
+    help="Number of series that are missing in this scrape because the limit `metrics.max_series` is reached. The value"
+    " does not count series that `metrics.exclude` or `metrics.granularity` removes.",
     unknown=_ALWAYS,
     example="rebalance_monitor_dropped_series > 0",
 )

@@ -63,8 +63,8 @@ PARTITION_STATUS: Final = Signal(
     granularity=PARTITION,
     help="The value is 1 for the current status of the partition. The other statuses of the partition have no series.",
     unknown="The lag of the partition is unknown, or the monitor has not seen a commit for the partition yet. The"
-    " series is also absent if all unread offsets may be transaction markers or records of aborted transactions. The"
-    " series is also absent if an open transaction in the partition blocks the group, or if an open transaction blocks"
-    " the group's partition of `__consumer_offsets`.",
+    " series is also absent if it is possible that all unread offsets are transaction markers or records of aborted"
+    " transactions. The series is also absent if an open transaction in the partition blocks the group, or if an open"
+    " transaction blocks the group's partition of `__consumer_offsets`.",
     example='rebalance_monitor_partition_status{status=~"STOP|STALL|REWIND"}',
 )

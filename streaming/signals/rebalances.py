@@ -13,8 +13,8 @@ REBALANCES: Final = Signal(
     unit="rebalances",
     help="Number of rebalances since the monitor first saw the group. Each new generation counts as one rebalance,"
     " except a generation in which the group becomes Empty.",
-    unknown="The group does not exist, or it only commits offsets (`assign()` in the Java client). Each other group has"
-    " one series, even if the value is 0.",
+    unknown="The group does not exist, or it only commits offsets (`assign()` in the Java client). If the value is 0,"
+    " the series exists.",
     example="topk(10, sum by (cluster, group) (increase(rebalance_monitor_rebalances_total[1h])))",
 )
 REBALANCES_FAILED: Final = Signal(
@@ -33,8 +33,8 @@ EMPTY_TRANSITIONS: Final = Signal(
     unit="transitions",
     granularity=PARTITION,
     help="Number of times that the group became Empty.",
-    unknown="The group does not exist, or it only commits offsets (`assign()` in the Java client). Each other group has"
-    " one series, even if the value is 0.",
+    unknown="The group does not exist, or it only commits offsets (`assign()` in the Java client). If the value is 0,"
+    " the series exists.",
     example="increase(rebalance_monitor_empty_transitions_total[15m]) > 0 and rebalance_monitor_group_members == 0",
 )
 REBALANCES_BY_CAUSE: Final = Signal(
@@ -69,9 +69,9 @@ MOVED_PARTITIONS: Final = Signal(
     labels=(*OF_A_GROUP, "necessary"),
     label_values=MappingProxyType({"necessary": ("true", "false", "unknown")}),
     granularity=PARTITION,
-    help="Number of partitions that moved to a different owner. `necessary=false` means that a valid assignment without"
-    " this move could be equally fair or fairer. `necessary=unknown` means that the monitor does not"
-    " know whether the move was necessary.",
+    help="Number of partitions that moved to a different owner. If the label `necessary` is `false`, a valid assignment"
+    " without this move exists, and is at least as fair as the actual assignment. If the label `necessary` is"
+    " `unknown`, the monitor does not know whether the move was necessary.",
     unknown="The group has no moves with this value of the label `necessary`.",
     example='topk(10, increase(rebalance_monitor_moved_partitions_total{necessary="false"}[1d]))',
 )
@@ -81,10 +81,10 @@ COMMIT_GAP_SECONDS: Final = Signal(
     unit="seconds",
     granularity=PARTITION,
     help="Time from the group's last commit before a rebalance to the group's first commit after the rebalance, in"
-    " seconds. The histogram contains only gaps of known length. If the checkpoint is rebuilt or the group is deleted,"
-    " the histogram starts again at 0.",
+    " seconds. The histogram contains only commit gaps of known length. If the checkpoint is rebuilt or the group is"
+    " deleted, the histogram starts again at 0.",
     unknown="The group has no commit gap, or the length of every commit gap is unknown. The table `commit_gaps` shows"
-    " why the length of a gap is unknown.",
+    " why the length of a commit gap is unknown.",
     example="histogram_quantile(0.9, sum by (cluster, group, le)"
     " (rate(rebalance_monitor_commit_gap_seconds_bucket[1d])))",
 )

@@ -40,10 +40,11 @@ TROUBLE = (
             "prod: 6 groups of coordinator 2 are in trouble",
             (
                 "6 groups are silent, stuck in a rebalance or far behind. Broker 2 is the coordinator of all these "
-                "groups. At least half of this broker's groups are affected. The alert ignores groups without members. "
-                "Alertmanager suppresses most alerts about the groups. Likely causes: the broker is overloaded or "
-                "cannot write __consumer_offsets, or clients cannot reach the broker. What to do: first check the log, "
-                "the disks and the network of this broker. Also check the replicas of __consumer_offsets."
+                "groups. At least half of the groups with this coordinator have such a problem. Groups without members "
+                "do not count. Alertmanager suppresses most alerts about the groups. Likely causes: the broker is "
+                "overloaded or cannot write __consumer_offsets, or clients cannot reach the broker. What to do: first "
+                "check the log, the disks and the network of this broker. Also check the replicas of "
+                "__consumer_offsets."
             ),
         ),
     ),

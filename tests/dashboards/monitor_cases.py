@@ -227,10 +227,10 @@ QUARANTINE = (
                 "Within 15 minutes, the monitor ignored 30 records of __consumer_offsets. The reason is "
                 "unknown_value_version. Likely causes: a client library writes subscriptions or assignments in its own "
                 "format. In this case, the "
-                'table quarantine names a member in its column "field". If the reason is unknown_record_type or '
+                'table "quarantine" names a member in its column "field". If the reason is unknown_record_type or '
                 "unknown_value_version, Kafka is newer than this monitor. If the reason is foreign_partition, a "
                 "program other than Kafka wrote the records, or the partition count of the topic changed. What to do: "
-                "see the table quarantine, then update the client or the monitor. For foreign_partition, see the "
+                'see the table "quarantine", then update the client or the monitor. For foreign_partition, see the '
                 "runbook."
             ),
         ),

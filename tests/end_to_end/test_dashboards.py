@@ -47,7 +47,7 @@ EMPTY = {
     ("group", "Partitions with unknown lag or status", "B"): "no transaction is open",
     ("monitor", "Limitations of the source", "A"): "the log source has no limitations",
     ("monitor", "Decode failures, by reason", "A"): "the broker writes no undecodable record",
-    ("monitor", "Brokers that did not list their groups", "A"): "the one broker answers",
+    ("monitor", "Gaps in the last listing of the groups", "A"): "the one broker answers",
 }
 """Queries that are correctly empty for a healthy demo, and the reason: (dashboard, panel, query)."""
 

@@ -25,7 +25,8 @@ _MISPLACED = pa.struct(
 
 _DRIFT_PARTITIONS = (
     "number of partitions whose owner breaks a rule of the group's own strategy. If `is_group_strategy` is false, the"
-    " value is the number of partitions that would have a different owner with `strategy`. Null if unknown"
+    " value is the number of partitions that would have a different owner if the group used the strategy of this row."
+    " Null if unknown"
 )
 _ASSIGNED_BY = (
     "library that computed the assignment: `java`, `librdkafka`, `kafka-python`, `aiokafka`, `kafkajs`, `sarama`,"

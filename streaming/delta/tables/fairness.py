@@ -37,8 +37,9 @@ ASSIGNMENT_IMBALANCE = Table(
     "how evenly the work of one generation is distributed. The column `scope` shows who shares the work: all members,"
     " all client hosts, or the subscribers of one topic. If `measure` is `partitions`, the monitor writes rows for each"
     " evaluated generation. If `measure` is `lag` or `throughput`, the monitor writes the first row of an assignment"
-    " after the first measurement. Later, the monitor writes a new row if the score changed by at least ten points"
-    " since the last row. It also writes a new row if `score_reason` or `unknown_reason` changed",
+    " when it measures the lag or the throughput for the first time. Later, the monitor writes a new row if the score"
+    " changed by at least ten points since the last row. It also writes a new row if `score_reason` or `unknown_reason`"
+    " changed",
     pa.schema(
         [
             *_MEASURED,
@@ -76,8 +77,8 @@ ASSIGNMENT_IMBALANCE = Table(
             column(
                 "busiest",
                 pa.string(),
-                "member or host with the most work. If several names are possible, the value is the first name in"
-                " alphabetical order. Null if there is no work",
+                "member or host with the most work. If several members or hosts have the most work, the value is the"
+                " first name in alphabetical order. Null if there is no work",
             ),
             column(
                 "idle",
@@ -87,8 +88,8 @@ ASSIGNMENT_IMBALANCE = Table(
             column(
                 "idle_in_any_assignment",
                 pa.int32(),
-                "number of members or hosts that are idle even in the fairest assignment. For example, one member must"
-                " be idle if three members consume two partitions. Null if unknown, or if `measure` is not"
+                "number of members or hosts that are idle even in the fairest assignment. For example, the value is 1"
+                " if a group has three members but only two partitions. Null if unknown, or if `measure` is not"
                 " `partitions`",
             ),
             column(
@@ -106,8 +107,7 @@ ASSIGNMENT_IMBALANCE = Table(
                 "gini",
                 pa.float64(),
                 "Gini coefficient (a measure of inequality) of the work. The value is 0 if the work is shared evenly."
-                " The value is near 1 if there are many members or hosts, and one of them has all the work. Null if"
-                " `total` is 0",
+                " The value is near 1 if one of many members or hosts has all the work. Null if `total` is 0",
             ),
             column(
                 "score",
@@ -142,12 +142,12 @@ ASSIGNMENT_IMBALANCE = Table(
                 _SKEW,
                 "topic skew of the group. If a topic cannot be divided equally, some members get one extra partition."
                 " Topic skew means that the same members have the extra partitions of several topics. The field"
-                " `members` contains up to ten members. No other member has more extra partitions. The field"
-                " `topics` is the number of topics in which each of these members has the extra partition. The field"
-                " `surplus_partitions` is the number of partitions that the busiest members together would lose in the"
-                " fairest valid assignment. Null if there is no skew, if `measure` is not `partitions`, or if `scope`"
-                " is not `member`. To find the strategy that removes the skew, use the column `removes_topic_skew` of"
-                " the table `what_if`",
+                " `members` contains the members with the most extra partitions (at most ten members). All these"
+                " members have an extra partition in the same number of topics. The field `topics` is the number of"
+                " these topics. The field `surplus_partitions` is the number of partitions that the busiest members"
+                " together own now, minus their number in the fairest valid assignment. Null if there is no skew, if"
+                " `measure` is not `partitions`, or if `scope` is not `member`. To find the strategy that removes the"
+                " skew, use the column `removes_topic_skew` of the table `what_if`",
             ),
             NOT_KNOWN,
         ]
@@ -210,10 +210,14 @@ WHAT_IF = Table(
             column(
                 "widest_topic_spread",
                 pa.int32(),
-                "largest spread of a topic. For example, the spread is 2 if one subscriber owns three partitions of the"
-                " topic, and all other subscribers own one",
+                "largest spread of all topics. For example, a topic has the spread 2 if one subscriber owns three of"
+                " its partitions, and each other subscriber owns one",
             ),
-            column("widest_spread_topic", pa.string(), "topic with the largest spread. Null if all spreads are 0"),
+            column(
+                "widest_spread_topic",
+                pa.string(),
+                "topic with the largest spread (see `widest_topic_spread`). Null if the largest spread is 0",
+            ),
             column(
                 "rounds",
                 pa.int32(),
@@ -223,8 +227,8 @@ WHAT_IF = Table(
             column(
                 "removes_topic_skew",
                 pa.bool_(),
-                "true for the strategy that removes the topic skew best. Of all strategies with the score 100, this"
-                " strategy moves the fewest partitions. Null if there is no skew",
+                "true for the strategy that removes the topic skew with the fewest partition moves. A strategy removes"
+                " the topic skew if its score is 100. Null if there is no skew",
             ),
         ]
     ),

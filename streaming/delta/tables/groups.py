@@ -90,7 +90,8 @@ GROUP_GENERATIONS = Table(
                 " when it joined. The field `assignment` contains the partitions that the member may consume. The"
                 " field `target` contains the partitions that the coordinator wants to assign to the member. The field"
                 " `pending_revocation` contains the partitions that the member must revoke. A field is null if no"
-                " record contains its value. If the name of a topic is known, its `topic_id` is null",
+                " record contains its value. If the name of a topic is unknown, the field `topic_id` contains its id,"
+                " and the field `topic` is null",
             ),
             column(
                 "not_known",
@@ -98,10 +99,10 @@ GROUP_GENERATIONS = Table(
                 "names of the values that the monitor does not know: `group_epoch`, `member_metadata`,"
                 " `current_assignment`, `target_assignment`, `resolved_regex`, `unreadable_record`, `topic_names`,"
                 " `member_subscription` and `member_assignment`. `unreadable_record` means that the monitor could not"
-                " decode a record of the group. `topic_names` means that the row contains topic ids instead of names."
-                " `member_subscription` and `member_assignment` mean that the monitor could not decode the data of a"
-                " classic member. If `source.kind` is `admin-api`, the column also contains the names of values that"
-                " the coordinators did not return",
+                " decode a record of the group. `topic_names` means that the names of some topics are unknown, so the"
+                " row contains the topic ids. `member_subscription` and `member_assignment` mean that the monitor could"
+                " not decode the data of a classic member. If `source.kind` is `admin-api`, the column also contains"
+                " the names of values that the coordinators did not return",
             ),
             column("rebalances_total", pa.int64(), "number of rebalances since the monitor first saw the group"),
             column(
@@ -160,8 +161,8 @@ REBALANCES = Table(
                 " group coordinator reported the change. `member_gone` means that a member left, timed out or was"
                 " fenced. `metadata_changed` means that a topic has more partitions than before. `cooperative_followup`"
                 " means that the rebalance is a later round of a cooperative rebalance. `unexplained` means that the"
-                " records show none of the other causes. For example, no record shows that a topic was deleted. Null if"
-                " records are missing",
+                " records show none of the other causes. For example, the deletion of a topic causes a rebalance, but"
+                " no record shows the deletion. Null if unknown (see `not_known`)",
             ),
             column("members", pa.int32(), "number of members after the rebalance"),
             column("protocol", pa.string(), "name of the strategy after the rebalance"),
@@ -186,9 +187,8 @@ REBALANCES = Table(
             column(
                 "fewest_moves",
                 pa.int32(),
-                "smallest number of partition moves that the rebalance needed. A smaller number would make the"
-                " assignment invalid, or less balanced than the actual assignment. Null if unknown, for example if"
-                " `unowned` is not empty",
+                "minimum number of partition moves. With fewer moves, the new assignment would be invalid, or less"
+                " balanced than the actual assignment. Null if unknown, for example if `unowned` is not empty",
             ),
             column(
                 "fewest_is_exact",
@@ -206,15 +206,19 @@ REBALANCES = Table(
                 "unowned",
                 NAMED_PARTITIONS,
                 "partitions without an owner after the rebalance, including withheld partitions. The column contains"
-                " only partitions that a member owned earlier, or that a member claims. No record shows the deletion of"
-                " a topic. So some of these partitions may no longer exist",
+                " only partitions that had an owner earlier, or that a member claimed when it joined. The column can"
+                " contain partitions of deleted topics, because no record shows that a topic was deleted",
             ),
             column(
                 "unowned_before_partitions",
                 pa.int32(),
                 "number of partitions in `unowned` that also had no owner after the previous rebalance",
             ),
-            column("claimed_twice", NAMED_PARTITIONS, "partitions that two members claimed when they joined"),
+            column(
+                "claimed_twice",
+                NAMED_PARTITIONS,
+                "partitions that more than one member claimed. A member can claim partitions when it joins",
+            ),
             column(
                 "eager_claimers",
                 pa.int32(),
@@ -225,13 +229,13 @@ REBALANCES = Table(
             column(
                 "sync_time_ms",
                 pa.int64(),
-                "milliseconds from the end of the join phase to the leader's assignment. Null if the record does not"
-                " show this time",
+                "milliseconds from the end of the join phase to the leader's assignment. Null if unknown",
             ),
             column(
                 "skipped_generations",
                 pa.int64(),
-                "number of generations between the previous row and this row. No record shows these generations",
+                "number of generations without a record since the previous row. For example, the value is 1 if the"
+                " previous row has the generation 5 and this row has the generation 7",
             ),
             column(
                 "not_known",
@@ -305,7 +309,7 @@ GROUP_CONDITIONS = Table(
             column(
                 "read_up_to_time",
                 TIME,
-                "at this sample, the monitor had read the group's records up to `read_up_to_time`. Null if"
+                "progress of the monitor at this sample: it had read all records of the group up to this time. Null if"
                 " `is_repeated` is true, or if the group no longer exists",
             ),
         ]
@@ -334,10 +338,10 @@ COMMIT_GAPS = Table(
                 pa.string(),
                 "reason why `commit_gap_ms` is unknown. `no_commit_before` means that the group had no commit before"
                 " the rebalance. `no_commit_after` means that the monitor closed the gap before the group committed"
-                " again. `offsets_missing` means that a record in the gap is missing or could not be decoded. It is"
-                " unknown whether this record is a commit. `clock_went_back` means that the first commit after"
-                " the rebalance has an earlier timestamp than the last commit before the rebalance. The cause is that"
-                " the clocks of two brokers differ",
+                " again. `offsets_missing` means that a record in the gap is missing or could not be decoded, and this"
+                " record is possibly a commit. `clock_went_back` means that the first commit after the rebalance has an"
+                " earlier timestamp than the last commit before the rebalance. The cause is that the clocks of two"
+                " brokers differ",
             ),
             column(
                 "worst_topic",
@@ -372,10 +376,10 @@ COMMIT_GAPS = Table(
                 "recommitted_records",
                 pa.int64(),
                 "number of records that the group read again, because committed offsets decreased during the rebalance."
-                " The value is the sum of these decreases in all partitions. The real number can be larger, because"
-                " records that were read but not committed are not counted. Null if unknown, or if no partition has a"
-                " commit both before and after the rebalance. Also null if the decrease may be an offset reset by an"
-                " operator",
+                " The value is the sum of these decreases in all partitions. The real number can be larger, because the"
+                " value does not include records that members read but did not commit. Null if unknown, or if no"
+                " partition has a commit both before and after the rebalance. Also null if it is possible that an"
+                " operator reset the offsets",
             ),
             column(
                 "closed_by",

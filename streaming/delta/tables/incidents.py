@@ -59,8 +59,8 @@ INCIDENTS = Table(
             column(
                 "end_time",
                 TIME,
-                "end of the incident: the last value of `quiet_since_time`. If the incident was merged, the value is"
-                " the time of the merge. Null while the incident is open",
+                "end time of the incident: the last value of `quiet_since_time`. If the incident was merged, the value"
+                " is the time of the merge. Null while the incident is open",
             ),
             column(
                 "merged_into",
@@ -84,7 +84,7 @@ INCIDENTS = Table(
             column(
                 "links",
                 pa.list_(pa.struct([("kind", pa.string()), ("value", pa.string())])),
-                "brokers, hosts and topics that several groups of the incident have in common. The field `kind` is"
+                "brokers, hosts and topics that several groups of the incident use. The field `kind` is"
                 " `coordinator`, `client_host` or `topic`. The field `value` is the broker id, the host or the name of"
                 " the topic",
             ),
@@ -102,8 +102,9 @@ INCIDENTS = Table(
                 " is `condition`, `lag_cause`, `loss`, `lag` or `coordinator`. The field `text` describes the evidence"
                 " in a sentence. The field `until_time` is null while the evidence is active. The field `coordinator`"
                 " is the broker id of the group's coordinator at the start of the evidence. The field"
-                " `is_coordinator_gone` is true if this broker then led no `__consumer_offsets` partition. The fields"
-                " `client_hosts` and `topics` contain the hosts and topics that the evidence concerns",
+                " `is_coordinator_gone` is true if the coordinator led no `__consumer_offsets` partition when the"
+                " evidence started. The fields `client_hosts` and `topics` contain the hosts and topics that the"
+                " evidence concerns",
             ),
         ]
     ),

@@ -47,16 +47,16 @@ GROUP_LAG = Table(
                 "lag",
                 pa.int64(),
                 "number of records that the group has not committed. The value is `end_offset` minus"
-                " `committed_offset`. If the log has no record at `committed_offset`, the monitor subtracts the offset"
-                " of the next record instead. Null if unknown",
+                " `committed_offset`. If the log has no record at `committed_offset`, the value is `end_offset` minus"
+                " the offset of the next record. Null if unknown",
             ),
             column(
                 "unknown_reason",
                 pa.string(),
                 "reason why the lag is unknown. The values are `blocked`, `topic_deleted`, `partition_deleted`,"
                 f" `no_end_offset`, `end_before_commit`, `maybe_only_markers` and `{OFFSET_DELETED}`."
-                f" `{OFFSET_DELETED}` means that the committed offset no longer exists. It expired, or it was deleted:"
-                " alone, with its topic or with its group",
+                f" `{OFFSET_DELETED}` means that the committed offset expired, or that it was deleted, for example"
+                " together with the topic or with the group",
             ),
             column(
                 "lag_seconds",
@@ -111,8 +111,9 @@ PARTITION_STATUS = Table(
                 "status_rule",
                 pa.int8(),
                 "number of the rule that determined the status. The rules are in `streaming/evaluation/lag/status.py`."
-                " If rule 8 or 9 applies, `status` is null. Rule 8: an open transaction blocks the group. Rule 9: it is"
-                " possible that all unread offsets are transaction markers or records of aborted transactions",
+                " If the number is 8 or 9, the column `status` is null. Rule 8: an open transaction begins at the next"
+                " offset that the group has to read. Rule 9: it is possible that all unread offsets are transaction"
+                " markers or records of aborted transactions",
             ),
             column(
                 "completeness",
@@ -129,15 +130,15 @@ PARTITION_STATUS = Table(
             column(
                 "records_lost",
                 pa.int64(),
-                "number of records that retention deleted before the group committed them. The value also counts"
-                " offsets without a record. Null if unknown",
+                "number of records that retention deleted before the group committed them. The value can be too high,"
+                " because it includes offsets without a record. Null if unknown",
             ),
             column("lost_since_time", TIME, "time when the loss of records started. Null if no records are lost"),
             column(
                 "lost_since_kind",
                 pa.string(),
                 "precision of `lost_since_time`. The value is `exact` or `at_least`. `at_least` means that the loss"
-                " started before the oldest stored sample. Null if no records are lost",
+                " started at this time or earlier. Null if no records are lost",
             ),
             column(
                 "seconds_until_lost",
@@ -191,21 +192,23 @@ LAG_CAUSES = Table(
             column(
                 "topic",
                 pa.string(),
-                "topic of the partition that the cause concerns. Null if the cause does not concern exactly one"
-                " partition",
+                "topic of the hot partition, or of one partition without an owner (reason `no_owner`). Null for all"
+                " other causes",
             ),
             column(
                 "partition",
                 pa.int32(),
-                "partition number. Null if the cause does not concern exactly one partition",
+                "partition number of the hot partition, or of one partition without an owner (reason `no_owner`). Null"
+                " for all other causes",
             ),
             column(
                 "member",
                 pa.string(),
-                "name of the member that the cause concerns. Null if the cause does not concern exactly one member",
+                "name of the member that the cause concerns: the owner of the hot partition, the overloaded member"
+                " (cause `assignment`) or the slow member. Null for all other causes",
             ),
-            column("client_id", pa.string(), "client id of the member that the cause concerns"),
-            column("client_host", pa.string(), "host of the member that the cause concerns, or the slow host"),
+            column("client_id", pa.string(), "client id of the member in the column `member`"),
+            column("client_host", pa.string(), "host of the member in the column `member`, or the slow host"),
             column(
                 "text",
                 pa.string(),

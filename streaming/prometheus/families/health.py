@@ -73,8 +73,7 @@ def health_families(
 def cluster_families(view: MonitorView) -> Iterator[FamilySamples]:
     """Yield the number of brokers.
 
-    Also yield the time of the newest list of groups, and the number of brokers whose response for this list is
-    missing or incomplete.
+    Also yield the time of the newest list of groups, and the number of gaps in this list for each reason.
     """
     if view.sample is not None and view.sample.brokers is not None:
         yield kafka_exporter.BROKERS, [Sample((), view.sample.brokers)]
