@@ -34,7 +34,7 @@ HOT_RATIO = 1.5
 
 @dataclass(frozen=True, slots=True)
 class TopicLoad:
-    """The load of a topic, and of its hottest partition (rule 4)."""
+    """The load of a topic, and of its hottest partition."""
 
     topic: str
     partitions: int

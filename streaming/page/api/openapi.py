@@ -1,15 +1,13 @@
 """Builds the OpenAPI document (version 3.1) of the API.
 
-The schemas come from the types in `documents`. The descriptions of fields come from `API.md`. The filters come from
-`finding.search`. Schemas allow unknown fields, because later versions can add fields.
+The schemas come from the types in `documents`. The descriptions of fields come from `field_descriptions`. The filters
+come from `finding.search`. Schemas allow unknown fields, because later versions can add fields.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from importlib.resources import files
 from typing import Any
 
 import msgspec
@@ -23,6 +21,7 @@ from streaming.page.api.documents import (
     GroupDocument,
     GroupList,
 )
+from streaming.page.api.field_descriptions import field_descriptions
 from streaming.page.api.incident_documents import IncidentDocument, IncidentList
 from streaming.page.api.past_documents import Comparison, PastError, PastGroupDocument, PastGroupList
 from streaming.page.finding.search import FILTERS, SORTS, WITHOUT_PAST
@@ -255,41 +254,27 @@ def _schemas() -> dict[str, Any]:
         *(PastGroupList, PastGroupDocument, Comparison, PastError),
     ]
     _, schemas = msgspec.json.schema_components(types, ref_template=_SCHEMAS + "{name}")
-    meanings = _meanings()
-    return {name: _described(schema, meanings) for name, schema in sorted(schemas.items())}
+    descriptions = field_descriptions()
+    return {name: _described(schema, descriptions.get(name, {})) for name, schema in sorted(schemas.items())}
 
 
-def _described(schema: Mapping[str, Any], meanings: Mapping[str, str]) -> dict[str, Any]:
-    """Return a schema with descriptions from API.md. The Python words None and False become null and false.
+def _described(schema: Mapping[str, Any], descriptions: Mapping[str, str]) -> dict[str, Any]:
+    """Return a schema with the descriptions of its fields. The first line of its docstring describes the schema itself.
 
-    Only the schemas in `_WITH_OPTIONAL_FIELDS` have optional fields. Responses always contain all other fields, so the
-    schemas have no default values.
+    In the description, `null` replaces None. Only the schemas in `_WITH_OPTIONAL_FIELDS` have optional fields. Responses
+    always contain all other fields, so the schemas have no default values.
     """
     properties = {
         name: {
             **{key: value for key, value in field.items() if key != "default"},
-            **({"description": meanings[name]} if name in meanings else {}),
+            "description": descriptions[name],
         }
         for name, field in schema["properties"].items()
     }
     optional = set(properties) - set(schema.get("required", ())) if schema["title"] in _WITH_OPTIONAL_FIELDS else set()
     required = sorted(set(properties) - optional)
-    text = " ".join(schema.get("description", schema["title"]).split())
-    description = text.replace("None", "null").replace("False", "false")
-    return {"type": "object", "description": description, "properties": properties, "required": required}
+    summary = schema["description"].partition("\n")[0].replace("None", "null")
+    return {"type": "object", "description": summary, "properties": properties, "required": required}
 
 
 _WITH_OPTIONAL_FIELDS = frozenset({"GroupList", "Error", "IncidentList"})
-
-
-def _meanings() -> dict[str, str]:
-    """Return the description of each field from the tables in API.md.
-
-    If several of these tables contain a field, the description comes from the first table.
-    """
-    text = files("streaming.page").joinpath("API.md").read_text(encoding="utf-8").partition("## Both addresses")[2]
-    meanings: dict[str, str] = {}
-    for fields, meaning in re.findall(r"^\| (`[^|]+) \| (.+) \|$", text, re.MULTILINE):
-        for name in re.findall(r"`(\w+)`", fields):
-            meanings.setdefault(name, meaning)
-    return meanings

@@ -295,26 +295,6 @@ def fields_of(document: object) -> Iterator[str]:
             yield from fields_of(value)
 
 
-def test_every_field_of_the_api_is_documented_and_every_documented_field_exists(pages: Pages) -> None:
-    """Users guess the meaning of an undocumented field. A documented field that does not exist breaks programs."""
-    incident_id = ask(pages, "/api/v1/incidents").json()["incidents"][0]["incident_id"]
-    documents = [ask(pages, address).json() for address in (
-        "/api/v1/groups", "/api/v1/groups/fraud-detection", "/api/v1/groups/no-such-group",
-        "/api/v1/incidents", f"/api/v1/incidents/{incident_id}",
-    )]  # fmt: skip
-    field_names = {name for document in documents for name in fields_of(document)}
-    text = (
-        (Path(__file__).parents[3] / "streaming" / "page" / "API.md")
-        .read_text()
-        .split("## Both")[1]
-        .split("## Events")[0]
-    )
-    rows = [line.split("|") for line in text.splitlines() if line.startswith("| `")]
-    documented_names = {name for row in rows for name in row[1].replace("`", "").replace(" ", "").split(",")}
-    assert {name for name in field_names if f"`{name}`" not in text} == set()
-    assert documented_names - field_names == set()
-
-
 def test_before_the_log_is_read_the_page_shows_progress_and_no_verdict(page_scene: Scene, tmp_path: Path) -> None:
     """A verdict from a part of the log could cause a false alert."""
     monitor_state = MonitorState()
