@@ -261,8 +261,8 @@ def _schemas() -> dict[str, Any]:
 def _described(schema: Mapping[str, Any], descriptions: Mapping[str, str]) -> dict[str, Any]:
     """Return a schema with the descriptions of its fields. The first line of its docstring describes the schema itself.
 
-    In the description, `null` replaces None. Only the schemas in `_WITH_OPTIONAL_FIELDS` have optional fields. Responses
-    always contain all other fields, so the schemas have no default values.
+    In the description, `null` replaces None. Only the schemas in `_WITH_OPTIONAL_FIELDS` have optional fields. A
+    response always contains all other fields, so the schemas have no default values.
     """
     properties = {
         name: {
