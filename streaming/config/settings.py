@@ -386,8 +386,7 @@ class EvaluationSettings(Section):
         0,
         ge=0,
         description="If a partition has at most this number of unread records, its status is OK. The conditions"
-        " silent_group, silent_static_member and long_commit_gap ignore such a partition. The lag still includes these"
-        " records.",
+        " silent_group, silent_static_member and long_commit_gap ignore such a partition, but the lag includes it.",
     )
 
     @field_validator("strategies")

@@ -214,11 +214,7 @@ REBALANCES = Table(
                 pa.int32(),
                 "number of partitions in `unowned` that also had no owner after the previous rebalance",
             ),
-            column(
-                "claimed_twice",
-                NAMED_PARTITIONS,
-                "partitions that more than one member claimed. A member can claim partitions when it joins",
-            ),
+            column("claimed_twice", NAMED_PARTITIONS, "partitions that several members claimed when they joined"),
             column(
                 "eager_claimers",
                 pa.int32(),
