@@ -14,6 +14,9 @@ MAY_PASS: Final = 1
 STAYS: Final = 78
 """Exit code if every restart fails until an operator changes something (EX_CONFIG of sysexits.h)."""
 
+REPAIR_REMEDY: Final = "run `rebalance-monitor rebuild --repair-tables` (damaged files are moved, not deleted)"
+"""The remedy for damaged files of a table."""
+
 
 class RemedyError(Exception):
     """An error that the operator can fix. The message is one line with the error and the remedy.

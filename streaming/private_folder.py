@@ -17,9 +17,11 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from streaming.temporary_folder import raising_temporary_folder_error
 
 _LOCK = "lock"
 _CONTENT = "content"
@@ -35,22 +37,28 @@ class PrivateFolder:
 
 @contextmanager
 def private_folder(prefix: str) -> Iterator[PrivateFolder]:
-    """Create a folder that exists until the `with` block ends (rules 1 and 2)."""
+    """Create a folder that exists until the `with` block ends (rules 1 and 2). Raises TemporaryFolderError."""
     remove_leftovers(prefix)
-    folder = Path(tempfile.mkdtemp(prefix=prefix))  # mkdtemp sets mode 0700
+    with raising_temporary_folder_error():
+        folder = Path(tempfile.mkdtemp(prefix=prefix))  # mkdtemp sets mode 0700
     try:
-        with os.fdopen(os.open(folder / "new", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            (folder / _CONTENT).mkdir(mode=0o700)
-            (folder / "new").rename(folder / _LOCK)  # after flock: an unlocked file marks an old folder
+        with ExitStack() as stack:
+            with raising_temporary_folder_error():
+                new = os.open(folder / "new", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+                lock = stack.enter_context(os.fdopen(new, "w"))
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                (folder / _CONTENT).mkdir(mode=0o700)
+                (folder / "new").rename(folder / _LOCK)  # after flock: an unlocked file marks an old folder
             yield PrivateFolder(folder / _CONTENT, lock.fileno())
     finally:
         _remove(folder)
 
 
 def remove_leftovers(prefix: str) -> None:
-    """Remove the folders of processes that have ended (rules 1 to 4)."""
-    for leftover in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
+    """Remove the folders of processes that have ended (rules 1 to 4). Raises TemporaryFolderError."""
+    with raising_temporary_folder_error():
+        leftovers = list(Path(tempfile.gettempdir()).glob(f"{prefix}*"))
+    for leftover in leftovers:
         # An OSError means that the owner is alive or that the folder belongs to a different user.
         with suppress(OSError), _open(leftover, os.O_DIRECTORY) as folder:
             if not _is_private(os.fstat(folder)):

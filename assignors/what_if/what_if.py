@@ -10,7 +10,8 @@ These rules define a change exactly, so that two monitors return the same result
    partitions move. In a tie, the member that is last in the order of ids leaves. If two members leave, the same rule
    chooses the second of them.
 3. A topic can only *grow*, because Kafka cannot reduce the number of partitions. At least one member must subscribe to
-   the topic. The racks of the new partitions are unknown.
+   the topic. The racks of the new partitions are unknown. A change is impossible if the group would have more than
+   1,000,000 partitions (as in a scenario) or more than 100,000 members.
 4. A partition moves if its new owner is different from today's owner. A move is *unavoidable* if today's owner leaves
    or cannot keep the partition. ``moved_partitions`` counts all moves, ``unavoidable_moves`` counts only unavoidable
    moves.
@@ -38,12 +39,16 @@ from assignors.ordering import members_by_id, sorted_names
 from assignors.sticky.cooperative import group_after_rejoin
 from assignors.subscriptions import subscribers_by_topic
 from assignors.what_if.comparison import compare, current_assignment
+from assignors.what_if.scenario import MAX_PARTITIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from assignors.fairness.measures import Measures
     from assignors.model import GroupSpec, PartitionAssignor, TopicPartition
+
+MAX_MEMBERS = 100_000
+"""Maximum number of members after a change. A larger group would use too much memory and time."""
 
 _NO_RATES: Mapping[TopicPartition, float] = MappingProxyType({})
 
@@ -221,6 +226,10 @@ def apply_change(group: GroupSpec, change: Change) -> GroupSpec:
         if count < group.partition_count(topic):
             raise ImpossibleChangeError(f"{topic} has {group.partition_count(topic)} partitions; topics do not shrink")
     grown = replace(group, partitions={**group.partitions, **change.partitions})
+    if change.partitions and sum(grown.partitions.values()) > MAX_PARTITIONS:
+        raise ImpossibleChangeError(f"the group would have more than {MAX_PARTITIONS} partitions")
+    if change.members > 0 and len(group.members) + change.members > MAX_MEMBERS:
+        raise ImpossibleChangeError(f"the group would have more than {MAX_MEMBERS} members")
     return _add_members(grown, change.members) if change.members > 0 else _remove_members(grown, -change.members)
 
 

@@ -6,8 +6,12 @@ The package may import all other packages.
 from __future__ import annotations
 
 import importlib
+import sys
+from typing import Any
 
 import click
+
+from streaming.cli.streams import replace_streams
 
 _COMMANDS = {
     "run": "streaming.cli.run",
@@ -28,19 +32,26 @@ _COMMANDS = {
 
 
 class _LazyCommandGroup(click.Group):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - click's signature
+        """Run the command line of this process."""
+        replace_streams()
+        return super().__call__(*args, **kwargs)
+
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(_COMMANDS)
 
     def invoke(self, ctx: click.Context) -> object:
         """Run a command. If the command fails, remove the secrets in the settings from the error message."""
         try:
-            return super().invoke(ctx)
+            result: object = super().invoke(ctx)
+            sys.stdout.flush()  # the interpreter could not report an error of the last output in one line
         except click.UsageError:
             raise
         except click.ClickException as error:
             from streaming.cli.logs import redact  # noqa: PLC0415 - importing pydantic would slow down --help
 
             raise click.ClickException(redact(error.message)) from error
+        return result
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - as above
         if cmd_name not in _COMMANDS:

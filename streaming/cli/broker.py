@@ -14,6 +14,7 @@ from streaming.cli.jars import fetch_jars
 from streaming.embedded import EmbeddedBroker
 from streaming.errors import RemedyError
 from streaming.jars import BROKER_SETS, KAFKA_VERSION
+from streaming.temporary_folder import TemporaryFolderError, raising_temporary_folder_error
 
 
 @click.command()
@@ -44,8 +45,7 @@ def broker(port: int | None, folder: Path | None, properties: tuple[str, ...], k
     The command prints the address of the broker when the broker is ready.
     """
     with ExitStack() as stack:
-        temporary = tempfile.TemporaryDirectory(prefix="rebalance-monitor-broker-")
-        broker_folder = folder or Path(stack.enter_context(temporary))
+        broker_folder = folder or _temporary_folder(stack)
         overrides = dict(map(_parse_property, properties))
         embedded_broker = EmbeddedBroker(broker_folder, port=port, properties=overrides, kafka_version=kafka_version)
         # SIGTERM acts like Ctrl-C. SIGINT is set, too, because background jobs of a shell script ignore SIGINT at
@@ -62,6 +62,14 @@ def broker(port: int | None, folder: Path | None, properties: tuple[str, ...], k
             click.echo("stopping", err=True)
         except RemedyError as error:
             raise click.ClickException(str(error)) from error
+
+
+def _temporary_folder(stack: ExitStack) -> Path:
+    try:
+        with raising_temporary_folder_error():
+            return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rebalance-monitor-broker-")))
+    except TemporaryFolderError as error:
+        raise click.ClickException(f"{error}, or set --folder") from error
 
 
 def _parse_property(text: str) -> tuple[str, str]:

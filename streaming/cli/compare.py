@@ -14,7 +14,7 @@ from assignors.what_if.comparison import compare as compare_strategy
 from assignors.what_if.comparison import current_assignment, format_sizes
 from assignors.what_if.scenario import ScenarioError, decode_line, parse_group, scenario_id
 from streaming.cli.assign import assignor_option
-from streaming.cli.text.terminal import escape_text, output_console
+from streaming.cli.text.terminal import escape_text, print_tables
 from streaming.custom.catalogue import Catalogue
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def compare(file: BinaryIO, wanted_id: str | None, references: tuple[str, ...]) 
     table = Table(Column("strategy", no_wrap=True), *COLUMNS)
     for row in rows:
         table.add_row(*row)
-    output_console().print(table)
+    print_tables(table)
 
 
 def _table_rows(group: GroupSpec, catalogue: Catalogue) -> Iterator[tuple[str, ...]]:

@@ -17,6 +17,7 @@ from streaming.config.load import Settings, load_settings
 from streaming.config.secret_settings import hide_secrets
 from streaming.config.section import Section
 from streaming.errors import RemedyError
+from streaming.http.access import read_access
 
 
 @click.group()
@@ -28,9 +29,13 @@ def config() -> None:
 @config_option
 @click.option("--group", metavar="ID", help="Print only the limits of this group, and the source of each limit.")
 def check(file: Path | None, group: str | None) -> None:
-    """Print the effective settings, with secrets hidden. If the settings have errors, print all errors instead."""
+    """Print the effective settings, with secrets hidden.
+
+    If the settings have errors, or if the monitor cannot use a file that they name, print the errors instead.
+    """
     try:
         settings = load_settings(file)
+        read_access(settings.metrics)
     except RemedyError as error:
         raise click.ClickException(f"the configuration has errors:\n{error}") from error
     if group is not None:
@@ -92,5 +97,16 @@ def _entries_as_toml(name: str, entries: Sequence[GroupEntry]) -> Iterator[str]:
 
 def _value_as_toml(value: Any) -> str:  # noqa: ANN401 - the value of any setting
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(key)} = {_value_as_toml(item)}" for key, item in value.items()) + "}"
-    return json.dumps(value, ensure_ascii=False)
+        return "{" + ", ".join(f"{_value_as_toml(key)} = {_value_as_toml(item)}" for key, item in value.items()) + "}"
+    # JSON strings, numbers and lists are also valid TOML, except for DEL and some escape sequences.
+    return "".join(one if one.isprintable() else _escape(one) for one in json.dumps(value, ensure_ascii=False))
+
+
+def _escape(character: str) -> str:
+    r"""Return the escape sequence of TOML for a character.
+
+    >>> print(_escape("\x7f"), _escape("\U000e0001"))
+    \u007f \U000e0001
+    """
+    code = ord(character)
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

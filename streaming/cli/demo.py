@@ -60,8 +60,8 @@ def demo(duration_s: float, folder: Path, metrics_port: int) -> None:
         with ExitStack() as stack:
             find_java()
             fetch_jars(console)
-            demo_path = stack.enter_context(demo_folder(folder))
             _check_port(metrics_port)
+            demo_path = stack.enter_context(demo_folder(folder))
             environment = DemoEnvironment(demo_path, metrics_port)
             stack.callback(environment.stop)
             stack.callback(console.print, "stopping")

@@ -9,8 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 import click
-from pydantic import ValidationError
 
+from streaming.cli.address import Address
 from streaming.cli.logs import load_settings_and_redact, redact
 from streaming.cli.run import config_option
 from streaming.config.links import LinkSettings
@@ -25,10 +25,10 @@ _WIDTH = max(map(len, ("ok", "note", "failed", "not checked")))
 @click.command()
 @config_option
 @click.option("--cluster", metavar="NAME", help="Check only this cluster [default: all clusters in the settings].")
-@click.option("--prometheus", metavar="URL", help="Address of Prometheus [default: links.prometheus_url].")
+@click.option("--prometheus", type=Address(), help="Address of Prometheus [default: links.prometheus_url].")
 @click.option(
     "--alertmanager",
-    metavar="URL",
+    type=Address(),
     help="Address of Alertmanager [default: links.alertmanager_url, or the address that Prometheus reports].",
 )
 @click.option(
@@ -58,11 +58,12 @@ def doctor(  # noqa: PLR0913 - click hands over every option by name
 ) -> None:
     """Check everything that the monitor needs. Print one line for each check, and a remedy for each problem.
 
-    The command checks Java, memory, disks, jars, brokers, permissions, clocks, the checkpoint and the tables. If the
-    address of Prometheus is known, the command also checks the scrape job, the alert rules and Alertmanager. The check
-    of a cluster takes about 20 seconds, or longer if a broker does not respond. If a check does not end within 60
-    seconds, the check fails, and the next check starts. Run the command with the settings of the monitor. The monitor
-    can run at the same time. The command changes nothing. With --send-test-alert, it sends test alerts.
+    The command checks Java, memory, disks, jars, the HTTP port, brokers, permissions, clocks, the checkpoint and the
+    tables. If the address of Prometheus is known, the command also checks the scrape job, the alert rules and
+    Alertmanager. The check of a cluster takes about 20 seconds, or longer if a broker does not respond. If a check does
+    not end within 60 seconds, the check fails, and the next check starts. Run the command with the settings of the
+    monitor. The monitor can run at the same time. The command changes nothing. With --send-test-alert, it sends test
+    alerts. If a test alert cannot be sent, the check fails.
 
     Each line starts with `ok`, `note`, `failed` or `not checked`. A note describes a problem that does not stop the
     monitor.
@@ -88,14 +89,7 @@ def doctor(  # noqa: PLR0913 - click hands over every option by name
 
 def _links(links: LinkSettings, prometheus: str | None, alertmanager: str | None) -> LinkSettings:
     options = {"prometheus_url": prometheus, "alertmanager_url": alertmanager}
-    given = {name: address for name, address in options.items() if address is not None}
-    try:
-        return LinkSettings.model_validate({**dict(links), **given})
-    except ValidationError as invalid:
-        (error, *_) = invalid.errors()
-        name = str(error["loc"][0])
-        message = error["msg"].removeprefix("Value error, ")
-        raise click.BadParameter(message, param_hint=f"--{name.removesuffix('_url')}") from None
+    return links.model_copy(update={name: address for name, address in options.items() if address is not None})
 
 
 def _label(text: str) -> tuple[str, str]:

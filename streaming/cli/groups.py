@@ -13,10 +13,11 @@ from pathlib import Path
 import click
 from kafka.errors import KafkaError
 
+from streaming.cli.address import Address
 from streaming.cli.logs import load_settings_and_redact
 from streaming.cli.run import config_option
 from streaming.cli.text.group_output import AnsweredGroup, Conditions, group_as_json, group_details, group_table
-from streaming.cli.text.terminal import output_console
+from streaming.cli.text.terminal import print_tables
 from streaming.config.load import Settings
 from streaming.config.settings import KafkaSettings
 from streaming.errors import RemedyError
@@ -56,7 +57,8 @@ _REASONS = {
 @click.option(
     "--cluster",
     metavar="NAME",
-    help="Name of the cluster. Required if the settings contain several clusters and --bootstrap-server is not set.",
+    help="Name of the cluster in the settings. With --bootstrap-server, name of the cluster in the tables and in the"
+    " monitor. Required if there are several clusters.",
 )
 @config_option
 @click.option(
@@ -92,7 +94,7 @@ _REASONS = {
 )
 @click.option(
     "--monitor",
-    metavar="URL",
+    type=Address(),
     help="Get the lag and other values from the monitor at this address, for example http://localhost:9560 [default:"
     " links.page_url in the settings; with --bootstrap-server, no address].",
 )
@@ -125,12 +127,15 @@ def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     all fields that the API of the monitor returns for the group.
     """
     try:
-        settings = _settings(cluster, file, is_other_cluster=bootstrap_server is not None)
+        is_other_cluster = bootstrap_server is not None
+        has_named_source = tables is not None or monitor is not None
+        is_any_name_valid = is_other_cluster and (cluster is None or has_named_source)
+        settings = _settings(cluster, file, is_any_name_valid=is_any_name_valid)
         with closing(Connection(_kafka_settings(bootstrap_server, settings), REQUEST_TIMEOUT_SECONDS)) as connection:
             requests = Groups(connection, now_ms)
             listing, selected = _list_and_describe(requests, _Filter(states, group_types))
-        conditions = _read_conditions(settings, tables, is_other_cluster=bootstrap_server is not None)
-        reported, problems = request_reports(settings, monitor, cluster, is_other_cluster=bootstrap_server is not None)
+        conditions = _read_conditions(settings, tables, cluster, is_other_cluster=is_other_cluster)
+        reported, problems = request_reports(settings, monitor, cluster, is_other_cluster=is_other_cluster)
     except RemedyError as error:
         raise click.ClickException(str(error)) from error
     except KafkaError as error:
@@ -147,15 +152,20 @@ def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
             click.echo(json.dumps(group_as_json(group, conditions, reported), ensure_ascii=True))
     elif verbose:
         for group in selected:
-            output_console().print(*group_details(group, conditions, reported), "", sep="\n")
+            print_tables(*group_details(group, conditions, reported))
+            click.echo()
     else:
-        output_console().print(group_table(selected, conditions, reported))
+        print_tables(group_table(selected, conditions, reported))
 
 
-def _settings(cluster: str | None, file: Path | None, *, is_other_cluster: bool) -> Settings:
-    """Load the settings of the cluster. If --bootstrap-server is set, --cluster is optional."""
+def _settings(cluster: str | None, file: Path | None, *, is_any_name_valid: bool) -> Settings:
+    """Load the settings of the cluster.
+
+    With `is_any_name_valid`, the settings do not need to contain the cluster. Then return the settings of [kafka].
+    """
     settings = load_settings_and_redact(file)
-    return settings if is_other_cluster and cluster is None else settings.of_cluster(cluster)
+    is_configured = cluster in {one.kafka.cluster for one in settings.of_clusters()}
+    return settings if is_any_name_valid and not is_configured else settings.of_cluster(cluster)
 
 
 def _kafka_settings(bootstrap_server: str | None, settings: Settings) -> KafkaSettings:
@@ -169,19 +179,24 @@ def _kafka_settings(bootstrap_server: str | None, settings: Settings) -> KafkaSe
         raise click.BadParameter(f"{bootstrap_server!r} is not HOST:PORT", param_hint="--bootstrap-server") from None
 
 
-def _read_conditions(settings: Settings, tables: str | None, *, is_other_cluster: bool) -> Conditions | None:
+def _read_conditions(
+    settings: Settings, tables: str | None, cluster: str | None, *, is_other_cluster: bool
+) -> Conditions | None:
     """Return the active conditions of each group in the cluster.
 
-    Return None if the table of conditions is not readable, or if --bootstrap-server is set without --tables.
+    Return None if the table of conditions is not readable, if the tables do not contain the cluster, or if
+    --bootstrap-server is set without --tables. If --tables is set, raise RemedyError instead.
     """
     if tables is None and is_other_cluster:
         return None
+    from streaming.cli.text.stored import NoClusterError, stored_cluster  # noqa: PLC0415 - slow to import
     from streaming.delta.stored import active_conditions  # noqa: PLC0415 - slow to import
     from streaming.delta.stored_table import NoTableError, TableReadError  # noqa: PLC0415 - slow to import
 
+    root = tables or settings.paths.tables
     try:
-        rows = active_conditions(tables or settings.paths.tables, settings.kafka.cluster)
-    except (NoTableError, TableReadError):
+        rows = active_conditions(root, stored_cluster(root, cluster if is_other_cluster else settings.kafka.cluster))
+    except (NoTableError, TableReadError, NoClusterError):
         if tables is not None:
             raise
         return None

@@ -122,6 +122,7 @@ class _History:
 
 def _read_history(group: str, root: str, cluster: str | None, last: int) -> _History:
     from streaming.cli.text.stored import (  # noqa: PLC0415 - a slow import would slow down --help
+        no_row_error,
         read_active_conditions,
         read_condition_changes,
     )
@@ -129,10 +130,7 @@ def _read_history(group: str, root: str, cluster: str | None, last: int) -> _His
     rebalances = _read_rebalances(group, root, cluster)[-last:]
     changes, active = read_condition_changes(root, cluster, group), read_active_conditions(root, cluster, group)
     if not rebalances and not changes:
-        raise RemedyError(
-            f"the tables in {root} contain no rebalance of {group!r}: run `rebalance-monitor groups` for a list of all"
-            " groups"
-        )
+        raise no_row_error(root, cluster, group, "no rebalance")
     if rebalances:
         changes = [row for row in changes if row["sampled_time"] >= rebalances[0]["record_time"]]
     return _History(rebalances, _read_fairness_problems(group, root, cluster), changes, active)

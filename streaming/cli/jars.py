@@ -16,6 +16,7 @@ from streaming.child_process import ChildProcess
 from streaming.class_archive import ARCHIVES
 from streaming.errors import RemedyError
 from streaming.jars import BROKER_SETS, FIRST_RUN, JAR_SETS, JarsError, JarSetName, cache_folder, copy_set, resolve
+from streaming.temporary_folder import TemporaryFolderError, raising_temporary_folder_error
 
 
 @click.command()
@@ -67,7 +68,10 @@ def jars(*, every_kafka: bool, target: Path | None, source: Path | None) -> None
     except RemedyError as error:
         raise click.ClickException(str(error)) from error
     console.print(f"jars are in {cache_folder() / 'jars'}", highlight=False, soft_wrap=True)
-    _create_archives(console)
+    try:
+        _create_archives(console)
+    except TemporaryFolderError as error:
+        console.print(f"no class archives: {error}", highlight=False, soft_wrap=True)
 
 
 _TRAINING = "import sys; del sys.path[0]; from streaming.class_archive_training import main; main()"
@@ -77,9 +81,11 @@ _TRAINING = "import sys; del sys.path[0]; from streaming.class_archive_training 
 def _create_archives(console: Console) -> None:
     """Create the class archives in a child process without the monitor's settings.
 
-    If the process fails, print the last line of its output.
+    If the process fails, print the last line of its output. Raises TemporaryFolderError.
     """
-    with TemporaryDirectory() as folder, console.status("creating class archives"):
+    with raising_temporary_folder_error():
+        temporary = TemporaryDirectory()
+    with temporary as folder, console.status("creating class archives"):
         training = ChildProcess([sys.executable, "-c", _TRAINING], Path(folder, "output"))
         training.wait()
         lines = training.output.read_text(errors="replace").splitlines()

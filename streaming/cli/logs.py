@@ -34,7 +34,7 @@ class _RedactingFormatter(logging.Formatter):
 def start_logging(level: str) -> None:
     """Log our packages at `level`, kafka and py4j at CRITICAL, and all other libraries at WARNING."""
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
-    logging.getLogger("streaming").setLevel(level)
+    logging.getLogger("streaming").setLevel(level.upper())
     for library in ("kafka", "py4j"):
         logging.getLogger(library).setLevel(logging.CRITICAL)
     for handler in logging.getLogger().handlers:

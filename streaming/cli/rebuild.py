@@ -34,16 +34,17 @@ def rebuild(cluster: str | None, is_repairing: bool, file: Path | None) -> None:
 
     If tables are damaged, the command fails and changes nothing. With --repair-tables, the command first repairs each
     damaged table and prints a description of the repair. A repair restores the last good version of a table, removes
-    damaged files from the table, or replaces the whole table by a new table. If __consumer_offsets still contains the
-    records of removed rows, the next `run` writes these rows again. All other removed rows are lost. If the repair also
-    removed rows of a different cluster, `run` reports the loss at its next start. Then also rebuild the checkpoint of
-    that cluster.
+    damaged files from the table, or replaces the whole table by a new table. The next `run` writes removed
+    rows again if they are newer than the last remaining row of their group, and if __consumer_offsets still contains
+    their records. Most other removed rows are lost. If the repair also removed rows of a different cluster, `run`
+    reports the loss and does not watch that cluster. Then also rebuild the checkpoint of that cluster. The command
+    refuses a repair while a monitor writes to the tables.
 
     The exit code is 0 if the checkpoint was rebuilt. The exit code is 1 if the rebuild failed and a second try may
     help. The exit code is 78 if you must fix the reported error before you try again. If the command fails, the old
     checkpoint keeps its name.
     """
-    start_logging("INFO")
+    start_logging("info")
     try:
         from streaming.run.rebuild import rebuild_checkpoint  # noqa: PLC0415 - importing Spark is slow
 

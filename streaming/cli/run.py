@@ -37,8 +37,8 @@ config_option = click.option(
 )
 log_level_option = click.option(
     "--log-level",
-    type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=False),
-    default="INFO",
+    type=click.Choice(["debug", "info", "warning", "error"], case_sensitive=False),
+    default="info",
     show_default=True,
     help="Log level. The command writes the log to standard error.",
 )

@@ -6,6 +6,7 @@ With `--offers`, the command shows the strategy of the group at each step of a r
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from fractions import Fraction
@@ -34,12 +35,16 @@ from streaming.cli.logs import load_settings_and_redact
 from streaming.cli.run import config_option
 from streaming.cli.text.fairness import evaluate_fairness, fairness_problems
 from streaming.cli.text.rolling_change import print_rolling_change
-from streaming.cli.text.terminal import escape_text, output_console
+from streaming.cli.text.terminal import escape_text, output_console, print_tables
 from streaming.custom.catalogue import Catalogue
 from streaming.errors import RemedyError
+from streaming.evaluation.alternatives import MOST_PARTITIONS
 from streaming.evaluation.assignment.group_spec import assigned_partitions
+from streaming.evaluation.what_if.inputs import NO_ASSIGNMENT, UNKNOWN_MEMBER
+from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE, KAFKA_STREAMS_PROTOCOL
 
 COLUMNS = ("sizes", "score", "excess", "idle", "topic spread", "moves", "rounds")
+_MAX_DIGITS = 9
 
 Owners = Mapping[tuple[str, int], str]
 
@@ -55,6 +60,8 @@ class _TopicPartitionCount(click.ParamType[tuple[str, int]]):
         topic, _, count = value.rpartition("=")
         if not topic or not count.isdecimal():
             self.fail(f"{value!r} is not TOPIC=COUNT, for example orders=24", param, ctx)
+        if len(count) > _MAX_DIGITS:
+            self.fail(f"the number of partitions of {topic!r} has more than {_MAX_DIGITS} digits", param, ctx)
         return topic, int(count)
 
 
@@ -175,14 +182,13 @@ def compute_moved_keys(spec: GroupSpec, change: Change) -> dict[str, Fraction]:
 
 
 def _read_last_row(group: str, root: str, cluster: str | None) -> Mapping[str, Any]:
-    from streaming.delta.stored import stored_rows  # noqa: PLC0415 - a slow import would slow down --help
+    from streaming.cli.text.stored import no_row_error  # noqa: PLC0415 - a slow import would slow down --help
+    from streaming.delta.stored import stored_rows  # noqa: PLC0415 - as above
     from streaming.delta.tables import GROUP_GENERATIONS  # noqa: PLC0415 - as above
 
     rows = stored_rows(root, GROUP_GENERATIONS, group_id=group, cluster=cluster)
     if not rows:
-        raise RemedyError(
-            f"the tables in {root} contain no group {group!r}: run `rebalance-monitor groups` for a list of all groups"
-        )
+        raise no_row_error(root, cluster, group, "no members")
     if len(clusters := sorted({row["cluster"] for row in rows})) > 1:
         raise RemedyError(f"several clusters have a group {group!r}: set --cluster to one of {', '.join(clusters)}")
     if not rows[-1]["members"]:
@@ -193,18 +199,23 @@ def _read_last_row(group: str, root: str, cluster: str | None) -> Mapping[str, A
 def parse_group_row(row: Mapping[str, Any]) -> tuple[GroupSpec, Owners]:
     """Return the input of the strategies and the owner of each partition, from a row of `group_generations`.
 
-    In a KIP-848 group, the target assignment defines the owners.
+    In a KIP-848 group, the target assignment defines the owners. Raises RemedyError if the group has no assignment that
+    can be evaluated (`evaluation.what_if.inputs`, rule 1).
 
     >>> owned = [{"topic": "t", "partition": 0}, {"topic": "t", "partition": 1}]
     >>> member = {"member_id": "a", "group_instance_id": None, "rack_id": None, "subscription": ["t"], "target": owned}
-    >>> spec, owners = parse_group_row({"members": [member]})
+    >>> spec, owners = parse_group_row({"protocol_type": "consumer", "protocol": "range", "members": [member]})
     >>> spec.partitions, owners
     ({'t': 2}, {('t', 0): 'a', ('t', 1): 'a'})
     """
+    if row["protocol_type"] != CONSUMER_PROTOCOL_TYPE or row["protocol"] == KAFKA_STREAMS_PROTOCOL:
+        raise RemedyError(NO_ASSIGNMENT)
+    if any(member["subscription"] is None or member["target"] is None for member in row["members"]):
+        raise RemedyError(UNKNOWN_MEMBER)
     members = tuple(
         MemberSubscription(
             member["member_id"],
-            tuple(member["subscription"] or ()),
+            tuple(member["subscription"]),
             instance_id=member["group_instance_id"],
             rack=member["rack_id"],
         )
@@ -213,10 +224,24 @@ def parse_group_row(row: Mapping[str, Any]) -> tuple[GroupSpec, Owners]:
     owners = {
         (owned["topic"], owned["partition"]): member["member_id"]
         for member in row["members"]
-        for owned in member["target"] or ()
+        for owned in member["target"]
         if owned["topic"] is not None
     }
-    return GroupSpec(members, assigned_partitions(owners)), owners
+    partitions = assigned_partitions(owners)
+    _check_partition_counts(partitions, owners)
+    return GroupSpec(members, partitions), owners
+
+
+def _check_partition_counts(partitions: Mapping[str, int], owners: Owners) -> None:
+    """Raise RemedyError if more than `MOST_PARTITIONS` partitions have no owner. Then a partition number is wrong."""
+    owned = Counter(topic for topic, _ in owners)
+    unowned = {topic: count - owned[topic] for topic, count in partitions.items()}
+    if sum(unowned.values()) > MOST_PARTITIONS:
+        topic = max(unowned, key=lambda topic: unowned[topic])
+        raise RemedyError(
+            f"the partition count of {topic!r} is unknown: a member has partition {partitions[topic] - 1}, but only"
+            f" {owned[topic]} partitions of the topic have an owner"
+        )
 
 
 def _print_table(group: str, answer: WhatIf, present: Outcome) -> None:
@@ -225,7 +250,7 @@ def _print_table(group: str, answer: WhatIf, present: Outcome) -> None:
     table = Table(Column("strategy", no_wrap=True), *COLUMNS)
     for row in _table_rows(present, answer.outcomes):
         table.add_row(*row)
-    output_console().print(table)
+    print_tables(table)
 
 
 def _describe_today(spec: GroupSpec, owners: Owners, answer: WhatIf) -> Iterator[str]:

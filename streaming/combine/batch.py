@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from streaming.combine.big_endian import BinaryColumn
 from streaming.combine.commit_runs import READ_COMMIT_SCHEMA
-from streaming.combine.commits import TOMBSTONE, canonical_key, check_commits
+from streaming.combine.commits import TOMBSTONE, canonical_key, check_commits, clipped_times
 from streaming.events import Position
 
 
@@ -25,7 +25,7 @@ class RecordsBatch:
         self._values = records.column("value")
         self.offsets_topic_partition = records.column("offsets_topic_partition").to_numpy()
         self.offsets_topic_offset = records.column("offsets_topic_offset").to_numpy()
-        self.timestamp_ms = records.column("timestamp_ms").to_numpy()
+        self.timestamp_ms = clipped_times(records.column("timestamp_ms").to_numpy())
         self.missing_below = np.full(records.num_rows, -1, dtype=np.int64)
         key, value = BinaryColumn.of(self._keys), BinaryColumn.of(self._values)
         check = check_commits(key, value)

@@ -38,10 +38,10 @@ SLOT_MS = 1_000
 Burrow calls this setting `min-distance`. The value is from Burrow's sample configuration.
 """
 
-_LATEST_MS = 1 << 62
-"""Upper limit of timestamps. Clients and coordinators can write any value.
+_LATEST_MS = 253_402_300_799_000
+"""Upper limit of timestamps: the last second of the year 9999. Clients and coordinators can write any value.
 
-With this limit, the difference between two timestamps fits into an int64.
+With this limit, sums and differences of timestamps fit into an int64, and each timestamp into a float.
 """
 
 COMMIT_SCHEMA = pa.schema(
@@ -156,7 +156,7 @@ def key_codes(commits: pa.Table) -> tuple[pa.Array, Int64Array]:
 
 
 def clipped_times(timestamps_ms: Int64Array) -> Int64Array:
-    """Limit the timestamps to values from 0 to 2^62 (`_LATEST_MS`)."""
+    """Limit the timestamps to values from 0 (the year 1970) to `_LATEST_MS`."""
     return np.clip(timestamps_ms, 0, _LATEST_MS)
 
 

@@ -43,6 +43,7 @@ Each rule applies to one group. `partition_gaps` updates the gaps with each batc
    because members may also have processed other records twice. Silent partitions are not part of the sum. The
    number of recommitted records is unknown in these cases:
    - No partition has a last and a first commit.
+   - The sum is `IMPOSSIBLE_RECORDS` or more. Then a client committed an offset that no log has, for example 2^63 - 1.
    - An offset is missing between the last and the first commit of a partition, or after the last commit of a silent
      partition (rule 7).
    - The first commit has a lower committed offset than the last commit, and a membership change comes between the
@@ -74,6 +75,10 @@ CLOCK_WENT_BACK = "clock_went_back"
 
 GAP_BUCKETS_SECONDS = (1, 2, 3, 5, 7, 10, 15, 30, 60, 300)
 """Upper bounds of the histogram's buckets in seconds. Gaps above the highest bound are in one more bucket."""
+
+
+IMPOSSIBLE_RECORDS = 1 << 53
+"""More records than the logs of a group can contain. Brokers accept any committed offset, up to 2^63 - 1."""
 
 
 class LastCommit(NamedTuple):
@@ -254,7 +259,7 @@ def add_first_commits(gap: OpenGap, answers: Iterable[FirstCommit], until_offset
         worst = worst if gap_ms is None else _longer(worst, (gap_ms, answer.key))
         again = _recommitted_records(before, answer, gap.changed_offset)
         is_recommitted_known &= again is not None
-        recommitted = (recommitted or 0) + (again or 0)
+        recommitted = min(IMPOSSIBLE_RECORDS, (recommitted or 0) + (again or 0))
     return msgspec.structs.replace(
         gap,
         pending=pending,
@@ -304,6 +309,8 @@ def close_gap(gap: OpenGap, closed_by: str, missing_below: int) -> CommitGap:
     if may_have_committed or not gap.is_worst_known:
         worst_ms = worst_key = None
     worst_fields = decode(worst_key, None).key if worst_key else {}
+    is_possible = (gap.recommitted_records or 0) < IMPOSSIBLE_RECORDS
+    is_recommitted_known = gap.is_recommitted_known and is_possible and not may_have_committed
     return CommitGap(
         group_id=gap.group_id,
         position=gap.position,
@@ -315,7 +322,7 @@ def close_gap(gap: OpenGap, closed_by: str, missing_below: int) -> CommitGap:
         worst_gap_ms=worst_ms,
         silent_partitions=None if may_have_committed or gap.before is None else len(gap.pending),
         usual_interval_ms=gap.usual_interval_ms,
-        recommitted_records=None if may_have_committed or not gap.is_recommitted_known else gap.recommitted_records,
+        recommitted_records=gap.recommitted_records if is_recommitted_known else None,
         closed_by=closed_by,
         last_commit_ms=None if gap.before is None or reason == OFFSETS_MISSING else gap.before.ms,
     )

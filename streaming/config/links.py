@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
@@ -12,12 +13,22 @@ from streaming.config.section import Section
 
 
 def _check_url(url: str) -> str:
-    if url and not re.fullmatch(r"https?://[^\s/@?#;\"{}]+(/[^\s@?#;\"{}]*)?", url):
+    if url and not (re.fullmatch(r"https?://[^\s/@?#;\"{}]+(/[^\s@?#;\"{}]*)?", url) and _has_host_and_port(url)):
         raise ValueError(
             "an address must be http(s)://HOST or http(s)://HOST/PATH, without user, query, fragment, semicolon or"
             " space"
         )
     return url.rstrip("/")
+
+
+def _has_host_and_port(url: str) -> bool:
+    """Return False if a client cannot connect to the address, for example to http://[::1 or http://host:99999."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return False
+    return parts.hostname is not None and port != 0
 
 
 Url = Annotated[str, AfterValidator(_check_url), ADDRESS]

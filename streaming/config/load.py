@@ -7,7 +7,7 @@ from collections import Counter
 from itertools import chain, combinations
 from pathlib import Path
 
-from pydantic import ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -58,7 +58,7 @@ class Settings(BaseSettings):
     clusters: dict[ClusterSection, ClusterSettings] = {}
     source: SourceSettings = SourceSettings()
     spark: SparkSettings = SparkSettings()
-    paths: PathSettings = PathSettings()
+    paths: PathSettings = Field(default_factory=dict, validate_default=True)
     tables: TableSettings = TableSettings()
     metrics: MetricsSettings = MetricsSettings()
     links: LinkSettings = LinkSettings()
@@ -164,6 +164,8 @@ def load_settings(file: Path | None) -> Settings:
         raise ConfigError("\n".join([f"environment: {unreadable}: {remedy}", *unknown])) from None
     except (OSError, ValueError) as unreadable:
         raise ConfigError("\n".join([f"{file}: {unreadable}", *unknown])) from None
+    except RecursionError:
+        raise ConfigError("\n".join(["a setting has too many nested lists or tables", *unknown])) from None
     if unknown:
         raise ConfigError("\n".join(unknown))
     return settings

@@ -24,6 +24,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 from typing_extensions import Self
 
+from streaming.config.paths import absolute_path
 from streaming.config.private_files import refusal_reason
 from streaming.config.secret_settings import ADDRESS
 from streaming.config.section import Section
@@ -42,7 +43,7 @@ _OAUTH_SETTINGS = (
 
 
 def _check_readable(path: Path) -> Path:
-    absolute = path.expanduser().absolute()
+    absolute = absolute_path(path)
     if set(str(absolute)) & set(":}"):
         raise ValueError("Kafka's Java client does not support a path with a colon or a closing brace")
     try:

@@ -5,40 +5,22 @@ from __future__ import annotations
 import os
 import re
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 from typing_extensions import Self
 
+from streaming.config.addresses import BootstrapServers, Host
 from streaming.config.groups import Pattern, Seconds
+from streaming.config.paths import AbsolutePath, OptionalFile
 from streaming.config.secret_settings import ADDRESS, is_for_launch, without_credentials
 from streaming.config.section import Section
 from streaming.config.security import SecuritySettings
 from streaming.signals import SIGNALS
 
 
-def _state_home() -> Path:
-    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "kafka-rebalance-monitor"
-
-
-def _check_servers(servers: str) -> str:
-    for number, server in enumerate(servers.split(","), 1):
-        address = re.fullmatch(r"\[?[\w.%:-]+\]?:([0-9]{1,5})", server.strip(), re.ASCII)
-        if address is None or not 0 < int(address[1]) < 65_536:
-            raise ValueError(f"address {number} is not host:port: write no scheme, no user and no password")
-    return servers
-
-
-def _make_absolute(path: str) -> str:
-    if "://" in path:
-        return path
-    if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", path):
-        raise ValueError(
-            "a path with a scheme must start with SCHEME://, and the first folder of a local path must not contain a"
-            " colon"
-        )
-    return str(Path(path).expanduser().absolute())
+def _state_folder(name: str) -> str:
+    return f"{os.environ.get('XDG_STATE_HOME') or '~/.local/state'}/kafka-rebalance-monitor/{name}"
 
 
 def _check_section_name(name: str) -> str:
@@ -80,10 +62,8 @@ def _check_metric_name(name: str) -> str:
 
 
 MetricName = Annotated[str, AfterValidator(_check_metric_name)]
-BootstrapServers = Annotated[str, AfterValidator(_check_servers), ADDRESS]
 SparkMaster = Annotated[str, AfterValidator(_check_no_credentials), ADDRESS]
 SparkConf = Annotated[dict[str, SecretStr], AfterValidator(_check_launch_values)]
-AbsolutePath = Annotated[str, AfterValidator(_make_absolute), ADDRESS]
 ClusterSection = Annotated[str, AfterValidator(_check_section_name)]
 
 
@@ -181,11 +161,13 @@ class PathSettings(Section):
     """Folders in which the monitor stores its data. A path can be any path that Spark can access."""
 
     checkpoint: AbsolutePath = Field(
-        default_factory=lambda: str(_state_home() / "checkpoint"),
+        default_factory=lambda: _state_folder("checkpoint"),
+        validate_default=True,
         description="Folder of the checkpoint, which contains the progress and the state of the streaming query.",
     )
     tables: AbsolutePath = Field(
-        default_factory=lambda: str(_state_home() / "tables"),
+        default_factory=lambda: _state_folder("tables"),
+        validate_default=True,
         description="Root folder of the Delta tables. All clusters use this folder.",
     )
 
@@ -227,24 +209,24 @@ class TableSettings(Section):
 class MetricsSettings(Section):
     """The HTTP port, and the selection of the metrics in /metrics. The selection does not apply to tables and pages."""
 
-    host: str = Field(
+    host: Host = Field(
         "127.0.0.1",
         description="Address on which the monitor listens. By default, only this machine can connect.",
     )
     port: int = Field(
         9560, ge=0, le=65535, description="HTTP port of /metrics, the pages and the API. 0 selects a free port."
     )
-    tls_certificate_file: str = Field(
+    tls_certificate_file: OptionalFile = Field(
         "",
         description="PEM file with the TLS certificate of the port, followed by the other certificates of its chain. If"
         " this setting is empty, the port uses HTTP without TLS.",
     )
-    tls_key_file: str = Field(
+    tls_key_file: OptionalFile = Field(
         "",
         description="PEM file with the private key of the certificate in metrics.tls_certificate_file. Other users"
         " must not be able to read this file (chmod 600).",
     )
-    basic_auth_users_file: str = Field(
+    basic_auth_users_file: OptionalFile = Field(
         "",
         description="File with the users who have access to the port. Each line has the format NAME:HASH. HASH is a"
         " bcrypt hash, for example from `htpasswd -B`. Other users of the machine must not be able to read this file"

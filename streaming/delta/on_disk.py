@@ -30,7 +30,7 @@ from streaming.delta.stored_table import rust_uri
 from streaming.delta.table_files import UnusableTableError, table_refusal
 from streaming.delta.table_upkeep import COMMITS_PER_CHECKPOINT, retention_properties, set_properties, upkeep_steps
 from streaming.delta.tables import PARTITIONED_BY, SCHEMA_VERSION, TABLES, Table
-from streaming.errors import STAYS, RemedyError
+from streaming.errors import REPAIR_REMEDY, STAYS, RemedyError
 from streaming.spark.causes import plain_cause
 
 VERSIONS_KEPT_HOURS = 2
@@ -84,8 +84,8 @@ class DeltaTables:
                     self._open[table.name] = _OpenTable(self._open_table(table))
                 except (DeltaError, OSError) as error:
                     raise UnusableTableError(
-                        f"table {self.path(table)} cannot be opened ({plain_cause(error)}): check its storage, or run"
-                        " `rebalance-monitor rebuild --repair-tables` (damaged files are moved, not deleted)"
+                        f"table {self.path(table)} cannot be opened ({plain_cause(error)}): check its storage, or"
+                        f" {REPAIR_REMEDY}"
                     ) from error
 
     def for_checkpoint(self, checkpoint_id: str) -> DeltaTables:

@@ -7,11 +7,12 @@ exist, and TableReadError if it cannot be read.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from datetime import date
 from typing import Any
 
-from streaming.delta.stored_table import StoredTable, where
-from streaming.delta.tables import GROUP_CONDITIONS, GROUP_GENERATIONS, LAG_CAUSES, Table
+from streaming.delta.stored_table import NoTableError, StoredTable, where
+from streaming.delta.tables import GROUP_CONDITIONS, GROUP_GENERATIONS, GROUP_LAG, LAG_CAUSES, Table
 
 ORDER = ("record_time", "sampled_time", "cluster", "offsets_topic_partition", "offsets_topic_offset")
 """The columns by which rows are sorted. Columns that a table does not have are left out."""
@@ -29,6 +30,11 @@ def stored_rows(
     rows = StoredTable(root, table).rows(f"SELECT * FROM stored WHERE {where(equal, dates)}")  # noqa: S608 - quoted
     order = [column for column in ORDER if column in table.schema.names]
     return sorted(rows, key=lambda row: tuple(row[column] for column in order))
+
+
+def has_row(root: str, table: Table, **equal: str | None) -> bool:
+    """Return True if the table has a row with the given column values. None matches every value."""
+    return bool(StoredTable(root, table).rows(f"SELECT 1 FROM stored WHERE {where(equal)} LIMIT 1"))  # noqa: S608 - quoted
 
 
 def active_conditions(root: str, cluster: str | None, group_id: str | None = None) -> Sequence[dict[str, Any]]:
@@ -52,5 +58,8 @@ def _last_active(root: str, table: Table, keys: str, **equal: str | None) -> Seq
 
 
 def stored_clusters(root: str) -> Sequence[str]:
-    """Return the names of the clusters that have a row in `group_generations`, sorted."""
-    return sorted(set(StoredTable(root, GROUP_GENERATIONS).files()["partition.cluster"].to_pylist()))
+    """Return the names of the clusters that have a row in `group_generations` or `group_lag`, sorted."""
+    files = [StoredTable(root, GROUP_GENERATIONS).files()]
+    with suppress(NoTableError):
+        files.append(StoredTable(root, GROUP_LAG).files())
+    return sorted({name for of_table in files for name in of_table["partition.cluster"].to_pylist()})

@@ -20,7 +20,7 @@ from streaming.config.secret_settings import hide_credentials, without_credentia
 from streaming.delta.cells import EPOCH
 from streaming.delta.tables import Table
 from streaming.delta.tables.columns import TIME
-from streaming.errors import RemedyError
+from streaming.errors import REPAIR_REMEDY, RemedyError
 
 
 class NoTableError(RemedyError):
@@ -95,7 +95,7 @@ def open_table(path: str) -> DeltaTable:
     """Open the newest version of a table. Raises NoTableError and TableReadError."""
     try:
         return DeltaTable(rust_uri(path))
-    except DeltaError as error:
+    except (DeltaError, UnicodeEncodeError) as error:
         raise NoTableError(
             f"{without_credentials(path)} is not a Delta table: specify the folder that contains the tables. If the"
             " tables do not exist yet, start the monitor"
@@ -110,17 +110,29 @@ def rust_uri(path: str) -> str:
 
 
 def where(equal: Mapping[str, str | int | bool | None], dates: Collection[date] | None = None) -> str:
-    """Return the SQL condition for these column values and dates.
+    r"""Return the SQL condition for these column values and dates.
 
-    Values are quoted, because a group id can contain any character.
+    Values are quoted, because a group id can contain any character. No row contains a value that cannot be stored.
 
     >>> where({"group_id": "it's", "cluster": None}, [date(2026, 11, 23)])
     "true AND group_id = 'it''s' AND date IN ('2026-11-23')"
+    >>> where({"group_id": "\ud800"})
+    'true AND false'
     """
-    terms = ["true", *(f"{column} = {sql_literal(value)}" for column, value in equal.items() if value is not None)]
+    terms = ["true", *(_equals(column, value) for column, value in equal.items() if value is not None)]
     if dates is not None:
         terms.append(f"date IN ({', '.join(_quote(day.isoformat()) for day in sorted(dates))})" if dates else "false")
     return " AND ".join(terms)
+
+
+def _equals(column: str, value: str | int) -> str:
+    is_possible = not isinstance(value, str) or is_storable(value)
+    return f"{column} = {sql_literal(value)}" if is_possible else "false"
+
+
+def is_storable(text: str) -> bool:
+    """Return False if the text contains a lone surrogate. No table can contain such a text."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def sql_time(microseconds: int) -> str:
@@ -154,5 +166,5 @@ def read_error(path: str, error: Exception) -> TableReadError:
     cause = hide_credentials(str(error).replace(path, shown).replace(rust_uri(path), shown)).partition("\n")[0]
     return TableReadError(
         f"{shown} cannot be read ({cause}): check that the storage is reachable, and that this process has"
-        " permission to read the table"
+        f" permission to read the table. If a file is damaged, stop the monitor and {REPAIR_REMEDY}"
     )

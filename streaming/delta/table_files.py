@@ -4,7 +4,8 @@ If the file of a log entry is empty, delta-rs ignores the entry without an error
 missing. For other damage, delta-rs reports internal errors of Rust. So the monitor checks the files by four rules
 before delta-rs opens them:
 
-1. A table has a log. A folder is damaged if it has files but no log entry. A missing folder is not damaged.
+1. A table has a log. A folder is damaged if it has data files but no log entry. A missing folder is not damaged. A
+   folder with only temporary files in its log is not damaged, because the monitor was killed before the table existed.
 2. The log is read from its last checkpoint. If the log has no checkpoint, it is read from version 0. Each later log
    entry must exist and must be complete (`log_entries`). The log entry with the version of the last checkpoint must
    also exist. delta-rs cannot append rows without this entry.
@@ -12,8 +13,9 @@ before delta-rs opens them:
    this checkpoint must exist. If `_last_checkpoint` is not JSON, it is ignored. delta-rs must be able to open the
    table.
 4. Each data file of the last version must exist and have the size from the log. Its last four bytes must be `PAR1`, as
-   in every Parquet file. When the monitor starts, it does not read the rows, because this takes minutes for large
-   tables. Only a repair and the check after a failed maintenance read all rows.
+   in every Parquet file. When the monitor starts, it reads only the rows of the tables from which it restores its state
+   (`_RESTORED`), because a read of all tables can take minutes. Only a repair and the check after a failed maintenance
+   read the rows of every table.
 
 A killed process can leave temporary files, and data files without a log entry. The rules ignore these files.
 """
@@ -33,17 +35,18 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from streaming.delta.log_entries import entry_fault
-from streaming.delta.tables import TABLES
-from streaming.errors import STAYS, RemedyError, storage_remedy
+from streaming.delta.tables import GROUP_CONDITIONS, INCIDENTS, LAG_CAUSES, TABLES
+from streaming.errors import REPAIR_REMEDY, STAYS, RemedyError, storage_remedy
 from streaming.spark.causes import plain_cause
 from streaming.spark.folder import DamagedFile, Folder, LocalFolder, folder_refusal, local_folder
 
 LOG = "_delta_log"
 _ENTRY = re.compile(r"([0-9]{20})\.json")
 _CHECKPOINT = re.compile(r"([0-9]{20})\.checkpoint\.parquet")
+_HINT = "_last_checkpoint"
 _PARQUET = b"PAR1"
+_RESTORED = (GROUP_CONDITIONS, LAG_CAUSES, INCIDENTS)
 _BAD_ROWS = "has rows that cannot be read"
-REPAIR_REMEDY = "run `rebalance-monitor rebuild --repair-tables` (damaged files are moved, not deleted)"
 
 
 class UnusableTableError(RemedyError):
@@ -109,7 +112,8 @@ def _refusal_text(root: str, error: OSError) -> str:
 def damaged_tables(root: LocalFolder, *, reads_rows: bool = False) -> Iterator[tuple[str, DamagedFile]]:
     """Return the name and the first damaged file of each damaged table. Raises OSError for an unreadable file."""
     for table in TABLES:
-        if damage := find_table_damage(LocalFolder(root.root / table.name), reads_rows=reads_rows):
+        folder = LocalFolder(root.root / table.name)
+        if damage := find_table_damage(folder, reads_rows=reads_rows or table in _RESTORED):
             yield table.name, damage
 
 
@@ -132,9 +136,10 @@ def find_log_damage(folder: Folder) -> DamagedFile | None:
     entries = {int(match[1]) for name in names if (match := _ENTRY.fullmatch(name))}
     checkpoints = {int(match[1]) for name in names if (match := _CHECKPOINT.fullmatch(name))}
     if not entries and not checkpoints:
-        return DamagedFile(LOG, "has no entry") if folder.names("") else None
-    if fault := _hint_fault(folder.read(f"{LOG}/_last_checkpoint"), checkpoints):
-        return DamagedFile(f"{LOG}/_last_checkpoint", fault)
+        has_files = _HINT in names or {*folder.names("")} - {LOG}
+        return DamagedFile(LOG, "has no entry") if has_files else None
+    if fault := _hint_fault(folder.read(f"{LOG}/{_HINT}"), checkpoints):
+        return DamagedFile(f"{LOG}/{_HINT}", fault)
     last = max(checkpoints, default=-1)
     if last >= 0 and (fault := _parquet_fault(folder.read(f"{LOG}/{last:020}.checkpoint.parquet"))):
         return DamagedFile(f"{LOG}/{last:020}.checkpoint.parquet", fault)
@@ -208,7 +213,7 @@ def _is_parquet(source: Path | pa.BufferReader, rows: int | None = None) -> bool
 
 def _files_of_rows(folder: LocalFolder) -> list[tuple[str, int, int | None]]:
     """Return the name, the bytes and the number of rows of each data file of the last version."""
-    if not folder.names(LOG):
+    if not any(_ENTRY.fullmatch(name) for name in folder.names(LOG)):
         return []
     actions: Mapping[str, pa.Array] = pa.table(DeltaTable(str(folder.root)).get_add_actions(flatten=True))
     names = [unquote(name) for name in actions["path"].to_pylist()]

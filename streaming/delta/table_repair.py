@@ -12,35 +12,45 @@ To *move* a file *aside* means: move the file from the table to a separate folde
    (Delta's `FSCK REPAIR TABLE`).
 5. If the table is still damaged after the other repairs, the whole table is moved aside. The monitor then creates a new
    table.
+6. The names of the clusters that lose rows are reported before rules 4 and 5 move a file. So the caller can store the
+   loss, even if the process is killed later. For rule 1, `run.query.table_progress` detects the loss.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import unquote
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from streaming.delta.table_files import LOG, damaged_rows, find_log_damage, find_table_damage
+from streaming.delta.tables import PARTITIONED_BY
 from streaming.spark.folder import LocalFolder
 
 _NO_ACTION = '{"commitInfo":{"operation":"REPAIR"}}\n'
 _VERSION = re.compile(r"([0-9]{20})\.json")
+_FOLDER_OF_CLUSTER = f"{PARTITIONED_BY[0]}="
+
+OnLoss = Callable[[Collection[str]], None]
+"""A function that is called with the names of the clusters that lose rows (rule 6)."""
 
 
-def repair_table(folder: LocalFolder, aside: Path) -> str:
+def repair_table(folder: LocalFolder, aside: Path, on_loss: OnLoss) -> str:
     """Repair the table. Returns one sentence that describes the repair. Files are moved to the folder `aside`.
 
     Raises OSError for a file that cannot be read or moved. A file that cannot be read is possibly intact, so its table
     is not moved (rule 5).
     """
     with suppress(DeltaError):  # rule 5
-        done = [*_repair_log(folder, aside), *_repair_rows(folder, aside)]
+        done = [*_repair_log(folder, aside), *_repair_rows(folder, aside, on_loss)]
         if find_table_damage(folder) is None:
             removed = f"; removed files are in {aside}" if aside.exists() else ""
             return f"{folder.root}: {'; '.join(done)}{removed}"
+    on_loss(_clusters(folder.names("")))
     _move_aside(folder.root, aside, aside / folder.root.name)
     return (
         f"{folder.root}: cannot be repaired. The table was moved to {aside / folder.root.name}, and the monitor creates"
@@ -80,15 +90,24 @@ def _entries_from(folder: LocalFolder, version: int) -> list[str]:
     return [name for name, match in entries if match and int(match[1]) >= version]
 
 
-def _repair_rows(folder: LocalFolder, aside: Path) -> list[str]:
+def _repair_rows(folder: LocalFolder, aside: Path, on_loss: OnLoss) -> list[str]:
     """Remove damaged data files (rule 4). Returns a description of the step."""
     damaged = list(damaged_rows(folder, reads_rows=True))
+    on_loss(_clusters(file.name for file in damaged))
     for file in damaged:
         if (folder.root / file.name).exists():
             _move_aside(folder.root / file.name, aside, aside / file.name)
     if damaged:
         DeltaTable(str(folder.root)).repair()
     return [f"{len(damaged)} damaged data file{'' if len(damaged) == 1 else 's'} removed"] if damaged else []
+
+
+def _clusters(names: Iterable[str]) -> Collection[str]:
+    """Return the clusters of these partition folders, or of files in them. Other names are ignored."""
+    folders = {name.partition("/")[0] for name in names}
+    return {
+        unquote(folder.removeprefix(_FOLDER_OF_CLUSTER)) for folder in folders if folder.startswith(_FOLDER_OF_CLUSTER)
+    }
 
 
 def _move_aside(path: Path, aside: Path, target: Path) -> None:

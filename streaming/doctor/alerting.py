@@ -22,9 +22,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
-from streaming.config.secret_settings import without_credentials
+from streaming.config.secret_settings import hide_credentials, without_credentials
 from streaming.doctor.answers import RuleGroup, ScrapedTarget, StoredAlert
-from streaming.doctor.finding import Finding, failed, not_checked, note, ok
+from streaming.doctor.finding import Finding, failed, note, ok
 from streaming.doctor.rules_checksum import RULES_CHECKSUM
 
 SCRAPE, RULES, ALERTMANAGER = "Prometheus scrapes the monitor", "alert rules", "Alertmanager"
@@ -61,7 +61,8 @@ def scrape_finding(
     candidates = _candidates(targets, scraped, port, own_urls)
     for target in candidates:
         if target.health == "down":
-            text = f"the target {without_credentials(target.scrape_url)} is down ({target.last_error})"
+            url, reason = without_credentials(target.scrape_url), hide_credentials(target.last_error)
+            text = f"the target {url} is down ({reason})"
             return failed(point, text, "check that the monitor runs and that Prometheus can reach this address")
     if candidates and not any(_job_and_instance(target.labels) in scraped for target in candidates):
         urls = ", ".join(without_credentials(target.scrape_url) for target in candidates)
@@ -112,7 +113,7 @@ def rules_finding(loaded: Sequence[RuleGroup]) -> Finding:
     if RULES_CHECKSUM not in {rule.labels.get("checksum") for rule in ours}:
         remedy = "install dashboards/rules/*.yaml of this version and reload Prometheus, or apply the PrometheusRule"
         return failed(RULES, "the loaded rules belong to a different version of the monitor", remedy)
-    errors = [f"{rule.name} ({rule.last_error})" for rule in ours if rule.health == "err"]
+    errors = [f"{rule.name} ({hide_credentials(rule.last_error)})" for rule in ours if rule.health == "err"]
     if errors:
         more = f" and {len(errors) - 1} more" if len(errors) > 1 else ""
         return failed(RULES, f"the evaluation failed: {errors[0]}{more}", "open the page Rules of Prometheus")
@@ -169,7 +170,8 @@ def sent_findings(sent: Sequence[StoredAlert]) -> Iterator[Finding]:
     for severity in SEVERITIES:
         point, alert = f"test alert {severity}", by_severity.get(severity)
         if alert is None:
-            yield not_checked(point, "sent, but Alertmanager does not return it yet")
+            remedy = "run the command again. If several Alertmanagers share the address, use the address of only one"
+            yield failed(point, "sent, but Alertmanager does not return it", remedy)
             continue
         receivers = [receiver.name for receiver in alert.receivers]
         if alert.status.silenced_by:

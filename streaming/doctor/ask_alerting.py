@@ -13,6 +13,7 @@ from urllib.parse import urlencode, urlsplit
 import psutil
 from msgspec import DecodeError, ValidationError, json
 
+from streaming.config.secret_settings import without_credentials
 from streaming.doctor.alerting import (
     ALERTMANAGER,
     ALERTS_SENT,
@@ -37,7 +38,7 @@ from streaming.doctor.answers import (
     StoredAlert,
     Targets,
 )
-from streaming.doctor.finding import Finding, from_error, not_checked, ok
+from streaming.doctor.finding import Finding, failed, from_error, not_checked, ok
 from streaming.errors import RemedyError
 from streaming.http.client import request
 
@@ -143,7 +144,8 @@ class AlertingCheck:
     ) -> Iterator[Finding]:
         """Send one test alert for each severity, and yield one finding with the receivers of each alert."""
         if not self._alertmanager.url:
-            yield not_checked(TEST_ALERTS, "the address of Alertmanager is not set", "set --alertmanager")
+            remedy = "set --alertmanager or links.alertmanager_url"
+            yield failed(TEST_ALERTS, "not sent, because the address of Alertmanager is unknown", remedy)
             return
         ends = now + timedelta(seconds=TEST_ALERT_SECONDS)
         alerts = alerts_to_send(cluster, labels, now.isoformat(), ends.isoformat())
@@ -160,13 +162,16 @@ class AlertingCheck:
             yield from sent_findings(sent)
 
     def _sent(self, labels: Sequence[Labels], pause: Callable[[float], None]) -> Sequence[StoredAlert]:
-        """Return the test alerts with `labels`. Wait until Alertmanager has applied silences and inhibition rules."""
+        """Return the test alerts with `labels`. Wait until Alertmanager has applied silences and inhibition rules.
+
+        The function stops waiting after `_ATTEMPTS` requests.
+        """
         query = urlencode({"filter": f'alertname="{TEST_ALERT}"'})
         for _ in range(_ATTEMPTS):
             pause(_PAUSE_SECONDS)
             stored = self._alertmanager.get(f"/api/v2/alerts?{query}", list[StoredAlert])
             found = [one for one in stored if one.labels in labels]
-            if found and all(one.status.state != "unprocessed" for one in found):
+            if len(found) >= len(labels) and all(one.status.state != "unprocessed" for one in found):
                 break
         return found
 
@@ -203,5 +208,6 @@ def _base_address(url: str) -> str:
     except ValueError:
         parts = urlsplit("")
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise NoAnswerError(f"{PROMETHEUS} returned the invalid address {url!r} for Alertmanager: set --alertmanager")
+        shown = without_credentials(url)
+        raise NoAnswerError(f"{PROMETHEUS} returned the invalid address {shown!r} for Alertmanager: set --alertmanager")
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.partition('/api/')[0]}"

@@ -1,4 +1,7 @@
-"""Read facts about this machine. The functions only read: they create, change and download nothing."""
+"""Read facts about this machine. The functions create, change and download nothing.
+
+`port_finding` opens the HTTP port, and closes it at once. All other functions only read.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,14 @@ from pathlib import Path
 import psutil
 
 from streaming.config.load import Settings
+from streaming.config.settings import MetricsSettings
 from streaming.delta.table_files import refuse_damaged_tables
-from streaming.doctor.finding import Finding, failed, from_error, ok
+from streaming.doctor.finding import Finding, from_error, note, ok
 from streaming.doctor.machine import (
     CHECKPOINT,
+    JARS,
     JAVA,
+    PORT,
     TABLES,
     TEMPORARY,
     FolderState,
@@ -27,10 +33,13 @@ from streaming.doctor.machine import (
     temporary_finding,
 )
 from streaming.errors import RemedyError
+from streaming.http.access import read_access
+from streaming.http.listener import PortInUseError, open_listener
 from streaming.jars import cache_folder, missing_jars
 from streaming.java import find_java, java_version
 from streaming.spark.checkpoint import CheckpointDamagedError, check_identity, find_damaged_file, read_identity
 from streaming.spark.folder import LocalFolder, folder_refusal, local_folder, nearest_existing
+from streaming.temporary_folder import TemporaryFolderError, raising_temporary_folder_error
 
 CGROUPS = Path("/sys/fs/cgroup")
 
@@ -77,19 +86,35 @@ def memory_of_machine_finding(settings: Settings) -> Finding:
 
 def jars_folder_finding() -> Finding:
     """Return the finding about the folder of the jars."""
-    return jars_finding(missing_jars("spark"), str(cache_folder() / "jars"))
+    try:
+        return jars_finding(missing_jars("spark"), str(cache_folder() / "jars"))
+    except RemedyError as error:
+        return from_error(JARS, error)
 
 
 def temporary_folder_finding() -> Finding:
     """Return the finding about the folder for temporary files."""
     try:
-        folder = Path(tempfile.gettempdir())
-        can_execute = not os.statvfs(folder).f_flag & os.ST_NOEXEC
-        return temporary_finding(_folder_state(folder, folder_refusal(folder)), can_execute=can_execute)
-    except (
-        OSError
-    ) as error:  # gettempdir tries to write a file in TMPDIR, /tmp, /var/tmp, /usr/tmp and the current folder
-        return failed(TEMPORARY, str(error.strerror), "make /tmp writable, or set TMPDIR to a writable folder")
+        with raising_temporary_folder_error():
+            folder = Path(tempfile.gettempdir())
+            can_execute = not os.statvfs(folder).f_flag & os.ST_NOEXEC
+            return temporary_finding(_folder_state(folder, folder_refusal(folder)), can_execute=can_execute)
+    except TemporaryFolderError as error:
+        return from_error(TEMPORARY, error)
+
+
+def port_finding(metrics: MetricsSettings) -> Finding:
+    """Return the finding about the HTTP port: its certificate, its key, its users file, and its address."""
+    try:
+        read_access(metrics)
+        open_listener(metrics.host, metrics.port).close()
+    except PortInUseError as error:
+        in_use = from_error(PORT, error)
+        remedy = f"if the monitor already runs on this machine, ignore this note. Otherwise, {in_use.remedy}"
+        return note(PORT, in_use.text, remedy)
+    except RemedyError as error:
+        return from_error(PORT, error)
+    return ok(PORT, f"{metrics.host}:{metrics.port} can be used")
 
 
 def checkpoint_finding(settings: Settings) -> Finding:

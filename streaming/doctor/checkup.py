@@ -18,12 +18,13 @@ from streaming.doctor.ask_machine import (
     jars_folder_finding,
     java_finding,
     memory_of_machine_finding,
+    port_finding,
     tables_finding,
     temporary_folder_finding,
 )
 from streaming.doctor.brokers import BROKERS
 from streaming.doctor.finding import Finding
-from streaming.doctor.machine import CHECKPOINT, JARS, JAVA, MEMORY, TABLES, TEMPORARY
+from streaming.doctor.machine import CHECKPOINT, JARS, JAVA, MEMORY, PORT, TABLES, TEMPORARY
 from streaming.doctor.time_limit import LIMIT_SECONDS, Check, run_checks
 from streaming.wall_clock import now_ms
 
@@ -58,6 +59,7 @@ def _machine_checks(settings: Settings) -> Iterator[Check]:
     yield Check(JARS, lambda: [jars_folder_finding()], _DISK)
     yield Check(TEMPORARY, lambda: [temporary_folder_finding()], _DISK)
     yield Check(TABLES, lambda: [tables_finding(settings)], _DISK)
+    yield Check(PORT, lambda: [port_finding(settings.metrics)], "check DNS, and check that the disk responds")
 
 
 def _cluster_checks(settings: Settings) -> Iterator[Check]:

@@ -11,7 +11,7 @@ from streaming.doctor.finding import Finding, failed, not_checked, note, ok
 from streaming.errors import storage_remedy
 
 JAVA, MEMORY, JARS, TEMPORARY = "java", "memory", "jars", "temporary files"
-CHECKPOINT, TABLES = "checkpoint", "tables"
+CHECKPOINT, TABLES, PORT = "checkpoint", "tables", "HTTP port"
 _GIB: Final = 1 << 30
 BESIDE_HEAP_BYTES: Final = _GIB
 """Memory outside the JVM's heap if there are few groups: for the driver's Python, the Python workers and the JVM."""

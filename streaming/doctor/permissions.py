@@ -85,7 +85,8 @@ TOPIC_CONFIGS: Final = Permission(
     "topic",
     EVERY,
     "retention.ms and cleanup.policy",
-    "the time until retention deletes unread records, for topics with few new records",
+    "the time until retention deletes unread records, for topics with few new records, and the lag of stopped groups"
+    " after compaction",
     is_optional=True,
 )
 PERMISSIONS: Final = (

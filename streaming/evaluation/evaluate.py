@@ -1,7 +1,7 @@
 """Build the report of one group from its records and the last sample.
 
 1. If an open transaction blocks the group, its state is Unknown and its verdict is `unknown`. The report of a blocked
-   group contains rebalance counts, but no values from the last sample.
+   group contains rebalance counts and the committed topics, but no values from the last sample.
 2. While a classic group rebalances, its verdict is `rebalancing`. The coordinator writes no record during a rebalance,
    so only a listing of groups shows that the group rebalances. While a KIP-848 group reconciles, its verdict stays the
    same, because the verdict depends only on the targets.
@@ -10,7 +10,9 @@
    contains no members, no assignment and no rebalances.
 4. For each of the three common rules, the report contains the number of partitions that break the rule. Withheld
    partitions do not count. If the assignment of a member is unknown, the number of unowned partitions is unknown, and
-   the numbers for the other two rules are lower bounds. The report shows a lower bound of 0 as unknown.
+   the numbers for the other two rules are lower bounds. The report shows a lower bound of 0 as unknown. While the
+   verdict is `rebalancing` (rule 2), all three numbers are unknown. If the number of unowned partitions is unknown, the
+   number of unread records in these partitions is unknown, too.
 """
 
 from __future__ import annotations
@@ -105,9 +107,11 @@ def evaluate(recorded: RecordedGroup, sampled: SampleValues = NO_SAMPLE) -> Grou
 
 
 def with_sample(report: GroupReport, sampled: SampleValues) -> GroupReport:
-    """Return a copy of the report with the values of a sample. If the group is blocked, return `report` unchanged."""
+    """Return a copy of the report with the values of a sample, or only with the committed topics (rule 1)."""
     if report.is_blocked:
-        return report
+        return msgspec.structs.replace(report, committed_topics=sampled.committed_topics)
+    if report.assignment.unowned_partitions is None:
+        sampled = sampled._replace(unowned_records=None)
     return msgspec.structs.replace(report, **sampled._asdict())
 
 
@@ -192,17 +196,19 @@ def _member_count(snapshot: GroupSnapshot) -> int | None:
 
 def _assignment(state: str, group_state: GroupState) -> AssignmentReport:
     snapshot, evaluation, violations = group_state.snapshot, group_state.evaluation, group_state.violations
+    unowned = group_state.unowned_partitions()
     drifts = tuple(sorted(evaluation.drifts if evaluation else (), key=lambda drift: not drift.is_group_strategy))
     if state in _WITHOUT_ASSIGNMENT and _has_consumers(snapshot):
         others = (drift for drift in drifts if not drift.is_group_strategy)
         drifts = (StrategyDrift(_own_strategy(group_state), True, REBALANCING), *others)
+        violations = unowned = None
     return AssignmentReport(
         drifts=drifts,
         assigned_by=evaluation.assigned_by.implementation if evaluation and evaluation.assigned_by else None,
         assigned_at_ms=evaluation.position.timestamp_ms if evaluation else None,
         owned_twice_partitions=_count_violations(violations, violations.owned_twice) if violations else None,
         not_subscribed_partitions=_count_violations(violations, violations.not_subscribed) if violations else None,
-        unowned_partitions=group_state.unowned_partitions(),
+        unowned_partitions=unowned,
     )
 
 

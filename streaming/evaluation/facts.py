@@ -37,6 +37,9 @@ from streaming.group.members import (
 )
 from streaming.group.snapshot import UNKNOWN, GroupSnapshot
 
+UNKNOWN_TYPE: Final = "unknown"
+"""The group type in a report of the past if no table row contains the type. Then no row contains the state either."""
+
 NO_LEADER: Final = -1
 """Value of `Membership.coordinator` if the group's partition of `__consumer_offsets` has no leader, as in Kafka."""
 
@@ -243,9 +246,9 @@ class GroupFacts(msgspec.Struct, frozen=True):
     `limits` come from the settings. `unowned_records` is the number of unread records in unowned partitions.
     `not_known` contains the names of the unknown facts (`group.not_known`). `cause` is the cause of the group's lag.
     `work` is the work of each member and host. `cause` and `work` are None if no partition of the group is late.
-    `committed_topics` are the topics for which the group has committed offsets. Without a fresh sample,
-    `committed_topics` is empty. `topic_loads` contains the known loads of `committed_topics`. `incident_id` is the id
-    of the oldest open incident of the group.
+    `committed_topics` are the topics for which the group had committed offsets at the last sample, even if the sample
+    is old. `topic_loads` contains the known loads of `committed_topics`. `incident_id` is the id of the oldest open
+    incident of the group.
     """
 
     group_id: str

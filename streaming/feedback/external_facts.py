@@ -33,7 +33,8 @@ def pending_facts(
     `pending` contains earlier snapshots of the group. The table rows of these snapshots are not written yet. The result
     also contains samples of the topics that are subscribed in these snapshots.
     """
-    if snapshot.is_over and sample.deletion_time_ms - _ended_at_ms(snapshot) > FORGET_AFTER_MS:
+    now_ms = sample.deletion_time_ms
+    if snapshot.is_over and now_ms is not None and now_ms - _ended_at_ms(snapshot) > FORGET_AFTER_MS:
         return (GroupForgotten(),)
     topics: dict[str, TopicMetadata] = {}
     in_future: set[str] = set()

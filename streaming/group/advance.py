@@ -16,12 +16,14 @@ means the generation of a classic group, or the group epoch of any other group. 
    rebalance. Transitions to Empty have their own counter.
 5. If the generation is lower than before, or if the previous record was a tombstone, the group was created again. The
    record does not change the number of rebalances.
-6. An upgrade to the consumer protocol, or a downgrade from the consumer protocol, starts with a tombstone. The next
-   record is from the same group and has a different group type. The coordinator writes the tombstone and the next
-   record in one append. The group keeps its counts. An empty group can start again at a lower generation. Such a
-   restart of an empty group does not change the counts. For a streams group, the tombstone of its topology comes
-   between the tombstone of the group and the next record. The tombstone of a topology does not create an event. So for
-   a streams group, this rule also applies to the second record after the tombstone of the group.
+6. An upgrade from the classic protocol, or a downgrade to it, starts with a tombstone. The next record is from the same
+   group and has a different group type. The coordinator writes the tombstone and the next record in one append, so both
+   records have the same timestamp. The group keeps its counts. If the timestamps differ, an operator deleted the group,
+   and the group was created again (rule 5). Share groups are never upgraded or downgraded. An empty group can start
+   again at a lower generation. Such a restart of an empty group does not change the counts. For a streams group, the
+   tombstone of its topology comes between the tombstone of the group and the next record. The tombstone of a topology
+   does not create an event. So for a streams group, this rule also applies to the second record after the tombstone of
+   the group.
 7. The generation of a classic group can increase by more than 1 from one record to the next. The state then contains a
    `Skip` for the generations without a record. The monitor checks whether it has read the complete log between the
    two records, and then removes the `Skip`. If the group is deleted before this check, the `Skip` stays. So the counts
@@ -180,14 +182,21 @@ def _as_living(snapshot: GroupSnapshot, event: LogEvent, group_type: str) -> Gro
     living = msgspec.structs.replace(
         snapshot, group_type=group_type, state=UNKNOWN, classic=None, modern=None, topics={}
     )
-    offsets_between = event.position.offsets_topic_offset - snapshot.position.offsets_topic_offset - 1
-    is_next_record = offsets_between == 0 or (offsets_between == 1 and snapshot.group_type == STREAMS)
-    if snapshot.state == DEAD and is_next_record and snapshot.group_type != group_type:
+    if snapshot.state == DEAD and _is_in_append_of(snapshot.position, snapshot.group_type, event, group_type):
         return msgspec.structs.replace(living, is_carried_over=True)
     if isinstance(event, GroupDescribed) and not snapshot.is_over:
         return msgspec.structs.replace(living, generation_id=None, is_carried_over=True)
     totals = msgspec.structs.replace(snapshot.totals, incarnations=snapshot.totals.incarnations + 1)
     return msgspec.structs.replace(living, generation_id=None, totals=totals, is_carried_over=False)
+
+
+def _is_in_append_of(tombstone: Position, tombstone_type: str, event: LogEvent, group_type: str) -> bool:
+    """Return True if the event and the tombstone belong to one append, which changes the group type (rule 6)."""
+    offsets_between = event.position.offsets_topic_offset - tombstone.offsets_topic_offset - 1
+    is_next_record = offsets_between == 0 or (offsets_between == 1 and tombstone_type == STREAMS)
+    is_same_time = event.position.timestamp_ms == tombstone.timestamp_ms
+    types = {tombstone_type, group_type}
+    return is_next_record and is_same_time and len(types) > 1 and SHARE not in types
 
 
 def _apply_metadata(snapshot: GroupSnapshot, event: GroupMetadataWritten) -> GroupSnapshot:

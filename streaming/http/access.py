@@ -10,11 +10,12 @@
    name and a password are correct, the server stores a digest of both in memory. Without these digests, each scrape
    would take 0.1 s longer. The server checks one password at a time. So an attacker who guesses passwords uses at most
    one CPU core.
-4. If the certificate file or the key file changes, the next connection uses the new files. If the new key does not
-   match the new certificate, the server continues to use the old files.
+4. If the certificate file or the key file changes, the next connection uses the new files. If the users file changes,
+   the next request uses the new file. If the new files cannot be used, the server logs one warning and continues to use
+   the old content.
 5. Some programs write a file in several steps, for example first the certificate and then its chain. So the server
    loads changed files only after `SETTLE_SECONDS` without a further change. If a file changes while the server loads
-   it, the server continues to use the old certificate.
+   it, the server continues to use the old content.
 """
 
 from __future__ import annotations
@@ -29,14 +30,16 @@ import secrets
 import ssl
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import bcrypt
 
 from streaming.config.private_files import refusal_reason
-from streaming.errors import RemedyError
+from streaming.config.settings import MetricsSettings
+from streaming.errors import STAYS, RemedyError
 
 _BCRYPT_STARTS = (b"$2a$", b"$2b$", b"$2y$")
 _BCRYPT_CHARACTERS = 60
@@ -47,9 +50,13 @@ SETTLE_SECONDS = 2.0
 
 _log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 
 class AccessError(RemedyError):
     """Error: a certificate file, key file or users file cannot be used."""
+
+    exit_code = STAYS
 
 
 class Users:
@@ -128,28 +135,39 @@ def read_users(file: str) -> Users:
     return Users(hashes)
 
 
-class Certificate:
-    """The server's certificate and key. Raises AccessError if the key does not match the certificate."""
+class _Reloaded(Generic[T]):
+    """The content of files, which is loaded again after a change (rules 4 and 5).
 
-    def __init__(self, certificate_file: str, key_file: str) -> None:
-        self._files = (certificate_file, key_file)
+    `load` raises AccessError if the files cannot be used. `name` describes the content in the log.
+    """
+
+    def __init__(self, name: str, load: Callable[..., T], *files: str) -> None:
+        self._name = name
+        self._load = load
+        self._files = files
+        self._lock = threading.Lock()
         self._loaded_versions = self._file_versions()
-        self._context = _load_context(*self._files)
+        self._content = load(*files)
 
-    def context(self) -> ssl.SSLContext:
-        """Return the TLS context for the next connection (rules 4 and 5)."""
+    def current(self) -> T:
+        """Return the content of the files. Several threads can call this method."""
         versions = self._file_versions()
         if versions != self._loaded_versions and _has_settled(versions):
-            try:
-                renewed = _load_context(*self._files)
-                if versions != self._file_versions():
-                    return self._context
-                self._context = renewed
-                _log.info("the certificate of the HTTP port was renewed")
-            except AccessError as error:
-                _log.warning("the renewed certificate cannot be used. The old certificate stays in use: %s", error)
-            self._loaded_versions = versions
-        return self._context
+            with self._lock:
+                if versions != self._loaded_versions:
+                    self._reload(versions)
+        return self._content
+
+    def _reload(self, versions: tuple[_FileVersion, ...]) -> None:
+        try:
+            content = self._load(*self._files)
+            if versions != self._file_versions():
+                return
+            self._content = content
+            _log.info("the %s of the HTTP port was renewed", self._name)
+        except AccessError as error:
+            _log.warning("the renewed %s cannot be used. The old %s stays in use: %s", self._name, self._name, error)
+        self._loaded_versions = versions
 
     def _file_versions(self) -> tuple[_FileVersion, ...]:
         try:
@@ -157,6 +175,42 @@ class Certificate:
         except OSError:
             return ()
         return tuple(_FileVersion(one.st_ctime_ns, one.st_mtime_ns, one.st_ino, one.st_size) for one in stats)
+
+
+class Certificate:
+    """The server's certificate and key. Raises AccessError if the key does not match the certificate."""
+
+    def __init__(self, certificate_file: str, key_file: str) -> None:
+        self._context = _Reloaded("certificate", _load_context, certificate_file, key_file)
+
+    def context(self) -> ssl.SSLContext:
+        """Return the TLS context for the next connection (rules 4 and 5)."""
+        return self._context.current()
+
+
+class UsersFile:
+    """The users in a users file. Raises AccessError if `read_users` does."""
+
+    def __init__(self, file: str) -> None:
+        self._users = _Reloaded("users file", read_users, file)
+
+    def admits(self, authorization: str | None) -> bool:
+        """Return True if `Users.admits` does for the users in the file (rules 4 and 5)."""
+        return self._users.current().admits(authorization)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The protection of the port: an optional certificate for TLS and optional users for basic authentication."""
+
+    certificate: Certificate | None = None
+    users: Users | UsersFile | None = None
+
+
+def read_access(metrics: MetricsSettings) -> Access:
+    """Read the files of the port. Raises AccessError if one of the files cannot be used."""
+    certificate = Certificate(metrics.tls_certificate_file, metrics.tls_key_file) if metrics.tls_key_file else None
+    return Access(certificate, UsersFile(metrics.basic_auth_users_file) if metrics.basic_auth_users_file else None)
 
 
 class _FileVersion(NamedTuple):

@@ -98,7 +98,7 @@ class _Handler(WSGIRequestHandler):
             super().handle()
             return
         self.requestline, self.request_version, self.command = "", self.default_request_version, ""
-        is_line_too_long = b"\n" not in head
+        is_line_too_long = b"\n" not in head[:_MAX_HEAD_BYTES]
         self.send_error(
             HTTPStatus.REQUEST_URI_TOO_LONG if is_line_too_long else HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
         )

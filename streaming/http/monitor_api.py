@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from http.client import HTTPException
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from streaming.config.load import Settings
 from streaming.errors import RemedyError
@@ -46,13 +46,8 @@ def request_groups(url: str, cluster: str | None) -> Reported:
 
     `cluster` can be None if the monitor watches only one cluster.
     """
-    if urlsplit(url).scheme not in {"http", "https"}:
-        raise MonitorNotReadableError(
-            f"{url!r} is not the address of a monitor: an address starts with http:// or https://"
-        )
     try:
         status, body = request(url, _GROUPS + (f"?cluster={quote(cluster, safe='')}" if cluster else ""))
-        document = json.loads(body) if status in {200, 404, 503} else {}
     except NetrcError as error:
         raise MonitorNotReadableError(str(error)) from None
     except (OSError, HTTPException, ValueError) as error:
@@ -61,6 +56,12 @@ def request_groups(url: str, cluster: str | None) -> Reported:
         ) from error
     if status == 401:
         raise MonitorNotReadableError(f"the monitor at {url} requires a name and a password: add them to ~/.netrc")
+    try:
+        document = json.loads(body) if status in {200, 404, 503} else {}
+    except (ValueError, RecursionError):
+        raise MonitorNotReadableError(
+            f"the server at {url} returned status {status} without the JSON of a monitor: check the address"
+        ) from None
     try:
         return _read_groups(url, status, document)
     except (AttributeError, KeyError, TypeError) as error:

@@ -15,10 +15,8 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
-from streaming.errors import RemedyError
-from streaming.http.access import Certificate, Users
+from streaming.http.access import Access, Users, UsersFile
 from streaming.http.compression import compress_gzip
 from streaming.http.exchange import Application, Environ, Headers, StartResponse
 from streaming.http.negotiation import accepts_gzip, select_encoder
@@ -29,18 +27,6 @@ PUBLIC_PATHS = frozenset({"/-/healthy", "/-/ready"})
 _PLAIN = ("Content-Type", "text/plain; charset=utf-8")
 
 _log = logging.getLogger(__name__)
-
-
-class PortError(RemedyError):
-    """Error: the HTTP port cannot be opened."""
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """The protection of the port: an optional certificate for TLS and optional users for basic authentication."""
-
-    certificate: Certificate | None = None
-    users: Users | None = None
 
 
 def not_found(_: Environ, start_response: StartResponse) -> Iterable[bytes]:
@@ -60,16 +46,10 @@ class MetricsServer:
         port: int,
         exposition: Callable[[Encoder], Pieces],
         pages: Application = not_found,
-        access: Access = Access(),
+        access: Access = Access(),  # noqa: B008 - a frozen value
     ) -> None:
         application = _with_passwords(_with_routes(_metrics_application(exposition), pages), access.users)
-        try:
-            self._server = Server(host, port, application, access.certificate, PUBLIC_PATHS)
-        except OSError as error:
-            raise PortError(
-                f"cannot listen on {host}:{port} ({error.strerror}): stop the process that uses this port, or set"
-                " metrics.port to a different port"
-            ) from None
+        self._server = Server(host, port, application, access.certificate, PUBLIC_PATHS)
         self._thread = threading.Thread(target=self._server.serve_forever, name="http", daemon=True)
         self._thread.start()
         self.port = self._server.port
@@ -113,7 +93,7 @@ def _with_routes(metrics: Application, pages: Application) -> Application:
     return answer
 
 
-def _with_passwords(application: Application, users: Users | None) -> Application:
+def _with_passwords(application: Application, users: Users | UsersFile | None) -> Application:
     def answer(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         is_public = users is None or environ["PATH_INFO"] in PUBLIC_PATHS
         if is_public or users.admits(environ.get("HTTP_AUTHORIZATION")):  # type: ignore[union-attr]

@@ -23,7 +23,6 @@ import asyncio
 import ipaddress
 import logging
 import socket
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -32,6 +31,7 @@ from dataclasses import dataclass
 from streaming.http.access import Certificate
 from streaming.http.answer_places import AnswerPlaces
 from streaming.http.exchange import Application, Gateway, path_of, plain_answer, run_in_thread
+from streaming.http.listener import open_listener
 
 HEAD_SECONDS = 10.0
 SILENCE_SECONDS = 10.0
@@ -44,10 +44,8 @@ MAX_ANSWERS = 16
 MAX_PROBES = 4
 MAX_HEAD_BYTES = 64 << 10
 
-_BACKLOG = 128
 _RETRY_SECONDS = 0.1
 _PIECE_BYTES = 64 << 10
-_MAX_UNSENT_BYTES = 128 << 10
 
 _log = logging.getLogger(__name__)
 
@@ -84,7 +82,7 @@ class _Client:
 
 
 class Server:
-    """An HTTP server. The constructor opens the port, and raises OSError if the port cannot be opened.
+    """An HTTP server. The constructor opens the port, and raises PortError if the port cannot be opened.
 
     `serve_forever` answers requests until `shutdown` is called. `probes` contains the paths of the probes (rule 5).
     """
@@ -97,7 +95,7 @@ class Server:
         certificate: Certificate | None = None,
         probes: frozenset[str] = frozenset(),
     ) -> None:
-        self._listener = _open_listener(host, port)
+        self._listener = open_listener(host, port)
         self.port = int(self._listener.getsockname()[1])
         self._gateway = Gateway(application, host, self.port)
         self._certificate = certificate
@@ -216,24 +214,6 @@ def client_network(host: str) -> str:
     if address.ipv4_mapped is not None:
         return str(address.ipv4_mapped)
     return str(ipaddress.IPv6Network((address, 64), strict=False).network_address)
-
-
-def _open_listener(host: str, port: int) -> socket.socket:
-    family, kind, protocol, _, address = socket.getaddrinfo(
-        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )[0]
-    listener = socket.socket(family, kind, protocol)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if sys.platform == "linux":  # accepted connections inherit the limit; without it, each can buffer several MB
-            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _MAX_UNSENT_BYTES)
-        listener.bind(address)
-        listener.listen(_BACKLOG)
-        listener.setblocking(False)
-    except OSError:
-        listener.close()
-        raise
-    return listener
 
 
 async def _read_head(reader: asyncio.StreamReader) -> bytes:

@@ -98,10 +98,17 @@ def missing_jars(set_name: JarSetName) -> list[str]:
 
 
 def cache_folder() -> Path:
-    """Return the folder of all caches of the project. This function does not create the folder."""
-    if configured := os.environ.get("REBALANCE_MONITOR_CACHE_DIR"):
-        return Path(configured).expanduser().absolute()
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    """Return the folder of all caches of the project. This function does not create the folder.
+
+    Raises JarsFolderError if the system does not know the home folder.
+    """
+    try:
+        if configured := os.environ.get("REBALANCE_MONITOR_CACHE_DIR"):
+            return Path(configured).expanduser().absolute()
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    except RuntimeError:
+        reason = "the system does not know the home folder (~)"
+        raise JarsFolderError(f"{reason}: set REBALANCE_MONITOR_CACHE_DIR to an absolute path") from None
     return Path(base, "kafka-rebalance-monitor")
 
 

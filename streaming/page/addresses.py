@@ -78,6 +78,11 @@ class Address:
     path: str
     query: str
 
+    @property
+    def parameters(self) -> Sequence[tuple[str, str]]:
+        """The names and values of all query parameters."""
+        return parameters(self.query)
+
     def argument(self, name: str) -> str:
         """Return the first value of a query parameter (`argument`)."""
         return argument(self.query, name)
@@ -90,9 +95,8 @@ class Address:
         >>> [Address("/", f"limit={value}").whole_number("limit", 7, 100) for value in ("3", "-1", "", "9" * 9, "101")]
         [3, 7, 7, 7, 100]
         """
-        given = self.argument(name)
-        is_number = given.isascii() and given.isdecimal() and len(given) < 9
-        return min(int(given), maximum) if is_number else default
+        given = parse_whole_number(self.argument(name))
+        return default if given is None else min(given, maximum)
 
     def change(self, **changes: str | int | None) -> str:
         """Return the address with changed parameters. None removes a parameter.
@@ -100,9 +104,14 @@ class Address:
         >>> Address("/", "q=a+b&sort=lag").change(sort=None, state="Stable")
         '/?q=a%20b&state=Stable'
         """
-        parameters = [(name, value) for name, value in _parameters(self.query) if name not in changes]
-        parameters += [(name, str(value)) for name, value in changes.items() if value is not None]
-        return _with_query(self.path, parameters)
+        changed = [(name, value) for name, value in self.parameters if name not in changes]
+        changed += [(name, str(value)) for name, value in changes.items() if value is not None]
+        return _with_query(self.path, changed)
+
+
+def parse_whole_number(text: str) -> int | None:
+    """Return the number, or None if the text is not a whole number or has more than eight digits."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 9 else None
 
 
 def parse_address(address: str) -> Address:
@@ -115,7 +124,7 @@ def parse_address(address: str) -> Address:
     return Address(path, query)
 
 
-def _parameters(query: str) -> Sequence[tuple[str, str]]:
+def parameters(query: str) -> Sequence[tuple[str, str]]:
     """Return the names and values of the parameters. The result is empty if the query is not readable."""
     try:
         return parse_qsl(query, keep_blank_values=True, errors="surrogatepass", max_num_fields=MAX_PARAMETERS)
@@ -125,7 +134,7 @@ def _parameters(query: str) -> Sequence[tuple[str, str]]:
 
 def is_readable(query: str) -> bool:
     """Return True if a query has at most MAX_PARAMETERS parameters, and all its bytes are UTF-8 (rule 4)."""
-    return bool(_parameters(query)) or not query.strip("&")
+    return bool(parameters(query)) or not query.strip("&")
 
 
 def overview_address(cluster: str) -> str:
@@ -141,6 +150,19 @@ def overview_address(cluster: str) -> str:
 
 def _percent_encode(text: str) -> str:
     return quote(text.encode("utf-8", "surrogatepass"), safe="")
+
+
+def encoded_path(path: str) -> str:
+    r"""Return the percent-encoded path of a request. WSGI decodes the bytes of a path as Latin-1.
+
+    The name of a group, topic or host is one segment of the path (rule 1).
+
+    >>> encoded_path("/topics/a/b?x"), encoded_path("/hosts/\xc3\xa9"), encoded_path("/incidents/0a")
+    ('/topics/a%2Fb%3Fx', '/hosts/%C3%A9', '/incidents/0a')
+    """
+    prefix = next((one for one in (GROUP_PAGE, GROUP_API, TOPIC_PAGE, HOST_PAGE) if path.startswith(one)), "")
+    rest = path.removeprefix(prefix).encode("latin-1", "replace")
+    return prefix + quote(rest, safe="" if prefix else "/")
 
 
 def addressed_name(rest: str, query: str, parameter: str = "id") -> str | None:
@@ -175,4 +197,4 @@ def optional_argument(query: str, name: str) -> str | None:
     >>> optional_argument("group=", "group"), optional_argument("", "group")
     ('', None)
     """
-    return next((value for given, value in _parameters(query) if given == name), None)
+    return next((value for given, value in parameters(query) if given == name), None)

@@ -17,6 +17,8 @@
    so the pages of the ready clusters would also be unavailable. With `?cluster=`, `/-/ready` checks only one cluster.
    The response does not contain names of groups or clusters.
 6. `?at=`, `?from=` and `?to=` ask about the past (`routes.past`).
+7. The API refuses unknown parameters and invalid values (`api.parameters`). The pages ignore unknown parameters. On a
+   page, an invalid value counts as missing.
 """
 
 from __future__ import annotations
@@ -40,6 +42,7 @@ from streaming.page.addresses import (
 )
 from streaming.page.api.as_json import group_json, groups_json
 from streaming.page.api.event_reader import EventReader
+from streaming.page.api.parameters import parameter_refusal
 from streaming.page.clusters import ClusterView, Refusal, find_in_clusters
 from streaming.page.finding.paging import page_of
 from streaming.page.finding.search import SORTS, Search, search_of
@@ -120,10 +123,8 @@ class Pages:
             return Answer(b"GET or HEAD\n", TEXT, "405 Method Not Allowed", headers=(("Allow", "GET, HEAD"),))
         path: str = environ["PATH_INFO"]
         query = environ.get("QUERY_STRING", "")
-        if not is_readable(query) and not path.startswith("/-/"):
-            text = f"the address has more than {MAX_PARAMETERS} parameters, or text that is not UTF-8"
-            is_api = path.startswith("/api/")
-            return error((), text, BAD_REQUEST) if is_api else Answer(f"{text}\n".encode(), TEXT, BAD_REQUEST)
+        if (refused := _refuse_query(path, query)) is not None:
+            return refused
         if (past := self._past.answer(path, query)) is not None:
             return past
         if path in self._handlers:
@@ -224,6 +225,17 @@ class _Listing:
     def is_catching_up(self) -> bool:
         """True if all selected clusters are still catching up, so the monitor cannot list groups yet."""
         return all(one.phase == CATCHING_UP for one in self.clusters)
+
+
+def _refuse_query(path: str, query: str) -> Answer | None:
+    """Return the response to a query that the address does not allow, or None (rule 7). Probes allow every query."""
+    if not is_readable(query) and not path.startswith("/-/"):
+        text: str | None = f"the address has more than {MAX_PARAMETERS} parameters, or text that is not UTF-8"
+    else:
+        text = parameter_refusal(path, query)
+    if text is None:
+        return None
+    return error((), text, BAD_REQUEST) if path.startswith("/api/") else Answer(f"{text}\n".encode(), TEXT, BAD_REQUEST)
 
 
 def _asset(name: str, content_type: str) -> Callable[[Environ], Answer]:

@@ -15,6 +15,7 @@ from typing import Any
 
 from assignors import TopicPartition
 from streaming.evaluation.assignment.member_library import MemberLibrary, member_library
+from streaming.evaluation.facts import Members
 from streaming.evaluation.report import GroupReport
 from streaming.evaluation.what_if.inputs import group_produce_rates
 from streaming.group.members import GroupMember
@@ -109,15 +110,20 @@ def group_detail(watched: WatchedCluster, group_id: str) -> GroupDetail | None:
 def _member_facts(group: GroupReport) -> tuple[MemberFacts, ...]:
     leader, assigned_by = group.members.leader, group.assignment.assigned_by
     is_leader_known = leader is not None or group.membership.group_type != "classic"
-    facts = (
+    return tuple(
         MemberFacts(
             member,
             member_library(group.group_id, member, leader, assigned_by),
             leader is not None and leader.member_id == member.member_id if is_leader_known else None,
         )
-        for member in group.members.each
+        for member in leader_first(group.members)
     )
-    return tuple(sorted(facts, key=lambda one: (not one.is_leader, one.member.name, one.member.member_id)))
+
+
+def leader_first(members: Members) -> Sequence[GroupMember]:
+    """Return all members: first the leader of a classic group, then the other members, sorted by name."""
+    leader = members.leader
+    return sorted(members.each, key=lambda one: (one != leader, one.name, one.member_id))
 
 
 def _without_commit(group: GroupReport, committed: Container[TopicPartition]) -> tuple[tuple[str, str], ...]:

@@ -30,8 +30,9 @@ class Comparison:
     """Two generations of a group, and the difference between them.
 
     `moved_partitions` and `fewest_moves` are None if they are unknown. `is_exact` is False if `fewest_moves` is only a
-    lower bound. `rebalances` contains the last rows of the table `rebalances` between the two generations, the newest
-    first. `has_more_rebalances` is True if the table has more rows between the two generations.
+    lower bound. `rebalances` contains the last rows of the table `rebalances` between the two generations with their
+    commit gaps (`with_commit_gaps`), the newest first. `has_more_rebalances` is True if the table has more rows between
+    the two generations.
     """
 
     before: Membership

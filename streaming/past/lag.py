@@ -1,16 +1,18 @@
 """Computes the lag of a group's partitions at a past moment, from rows of `group_lag` and `partition_status`.
 
-1. The monitor writes a row only if a value of the row changed. So while the monitor measures, a row is valid until the
-   next row of the partition. If the last measurement is too old (`silence.py`), the lag is unknown for the reason
-   `not_measured`. Then only three values are known: the time of the last row, the topic and the partition.
+1. The lag is the lag at the last measurement before the moment. The monitor writes a row only if a value of the row
+   changed. So the last row of a partition was still valid at the last measurement. If the last measurement is too old
+   (`silence.py`), the lag is unknown for the reason `not_measured`. Then only three values are known: the time of the
+   last row, the topic and the partition.
 2. The first write of each UTC date contains all partitions (`run/samples/lag/lag_tables.py`). So the reader reads only
    the rows on the date of the moment. If the cluster has no row between the start of this date and the moment, the
    reader reads the previous date instead. If a partition has no row on the date that was read, its offset was deleted,
    or the monitor did not run. The result contains only partitions with a row. The result does not contain a partition
    whose last row is an end row (`offset_deleted`).
-3. `lag_seconds` is the age of the oldest record that the group has not committed. While the committed offset does not
-   change, the age grows by one second per second. So for a partition with a lag, the result is `lag_seconds` plus the
-   time since the row.
+3. `lag_seconds` is the age of the oldest record that the group has not committed. At the last measurement, the
+   committed offset was the same as in the row, so the same record still waited. So for a partition with a lag, the
+   result is `lag_seconds` plus the time from the row to the last measurement. The time after the last measurement does
+   not count, because no row shows whether the group has committed since then.
 4. The time of the last commit, the rates, and the time until records are lost are unknown. The last commit time and the
    rates can change without a new row.
 5. A partition without a row in `partition_status` has an unknown status.
@@ -35,6 +37,7 @@ from streaming.evaluation.lag.retention.lost_records import RETENTION_SCHEMA
 from streaming.evaluation.lag.status import STATUS_SCHEMA, Status
 from streaming.past.partition import PastPartition
 from streaming.past.rows import Row
+from streaming.past.silence import Measurement
 
 _SCHEMAS = (LAG_SCHEMA, LAG_SECONDS_SCHEMA, STATUS_SCHEMA, RETENTION_SCHEMA, EXPIRY_SCHEMA, RATES_SCHEMA)
 _INPUTS = pa.schema([field for schema in _SCHEMAS for field in schema])
@@ -47,20 +50,21 @@ _STATUS_NUMBERS = {status.name: status.value for status in Status}
 
 
 def past_partitions(
-    lag_rows: Iterable[Row], status_rows: Iterable[Row], at_ms: int, *, is_measured: bool
+    lag_rows: Iterable[Row], status_rows: Iterable[Row], measurement: Measurement
 ) -> Mapping[str, tuple[PastPartition, ...]]:
     """Return the partitions of each group. `lag_rows` and `status_rows` contain the last row of each partition.
 
-    `is_measured` is False if the last measurement before the moment is too old (rule 1). Partitions with an unknown lag
-    come first, then the partitions with the largest lag.
+    `measurement` is the last measurement before the moment. Partitions with an unknown lag come first, then the
+    partitions with the largest lag.
     """
+    measured_ms = measurement.last_ms if measurement.is_recent else None
     statuses = {(row["group_id"], row["topic"], row["partition"]): row for row in status_rows}
     by_group: dict[str, list[PastPartition]] = {}
     for row in lag_rows:
         if row["unknown_reason"] == OFFSET_DELETED:
             continue
         key = row["group_id"], row["topic"], row["partition"]
-        one = _partition(row, statuses.get(key), at_ms) if is_measured else _unmeasured_partition(row)
+        one = _unmeasured_partition(row) if measured_ms is None else _partition(row, statuses.get(key), measured_ms)
         by_group.setdefault(row["group_id"], []).append(one)
     return {group_id: tuple(sorted(each, key=_sort_key)) for group_id, each in by_group.items()}
 
@@ -69,7 +73,7 @@ def _sort_key(one: PastPartition) -> tuple[bool, int, str, int]:
     return one.lag is not None, -(one.lag or 0), one.topic, one.partition
 
 
-def _partition(row: Row, status: Row | None, at_ms: int) -> PastPartition:
+def _partition(row: Row, status: Row | None, measured_ms: int) -> PastPartition:
     row_time_ms = timestamp_ms(row["sampled_time"])
     return PastPartition(
         topic=row["topic"],
@@ -79,7 +83,7 @@ def _partition(row: Row, status: Row | None, at_ms: int) -> PastPartition:
         end_offset=row["end_offset"],
         lag=row["lag"],
         unknown_reason=row["unknown_reason"],
-        lag_seconds=_grown(row, (at_ms - row_time_ms) / 1000),
+        lag_seconds=_age_seconds(row, (measured_ms - row_time_ms) / 1000),
         lag_seconds_is_bound=row["lag_seconds_kind"] == AT_LEAST,
         status=status["status"] if status else None,
         records_lost=status["records_lost"] if status else None,
@@ -91,7 +95,7 @@ def _unmeasured_partition(row: Row) -> PastPartition:
     return PastPartition(row["topic"], row["partition"], row_time_ms, unknown_reason=NOT_MEASURED)
 
 
-def _grown(row: Row, elapsed_seconds: float) -> float | None:
+def _age_seconds(row: Row, elapsed_seconds: float) -> float | None:
     seconds: float | None = row["lag_seconds"]
     return seconds + elapsed_seconds if seconds is not None and row["lag"] else seconds
 

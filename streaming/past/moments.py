@@ -3,7 +3,8 @@
 1. A moment is a time in UTC: a date, `T` or a space, hours and minutes. Seconds, fractions of a second and `Z` are
    optional.
 2. A whole number of at least 10^11 is a time in milliseconds since 1970.
-3. A smaller whole number is a generation. Only a request that compares two generations can contain a generation.
+3. A whole number of at most 2^31 - 1 (Kafka's largest generation) is a generation. Only a request that compares two
+   generations can contain a generation. A whole number between 2^31 - 1 and 10^11 is not valid.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class PastPartition:
-    """One partition with a committed offset, at a past moment. `row_time_ms` is the time of the partition's last row.
+    """One partition with a committed offset, at the last measurement before a past moment.
 
-    None means unknown.
+    `row_time_ms` is the time of the partition's last row. None means unknown.
     """
 
     topic: str

@@ -23,6 +23,7 @@ from datetime import date, datetime, timedelta
 
 from streaming.delta.cells import LAST_MS, timestamp_ms, utc
 from streaming.delta.incident_rows import restore_incident
+from streaming.delta.stored import stored_rows
 from streaming.delta.stored_at import (
     covered_times,
     has_rows,
@@ -31,10 +32,11 @@ from streaming.delta.stored_at import (
     latest_rows,
     sampled_times,
 )
-from streaming.delta.stored_table import NoTableError
+from streaming.delta.stored_table import NoTableError, is_storable
 from streaming.delta.tables import (
     ASSIGNMENT_DRIFT,
     ASSIGNMENT_IMBALANCE,
+    COMMIT_GAPS,
     GROUP_CONDITIONS,
     GROUP_GENERATIONS,
     GROUP_LAG,
@@ -47,9 +49,10 @@ from streaming.delta.tables import (
 from streaming.evaluation.fairness.imbalance import PARTITIONS
 from streaming.evaluation.fairness.participants import MEMBER
 from streaming.evaluation.incidents.incident import Incident, incident_by_group
-from streaming.evaluation.rebalances.rebalance_words import without_upgrade_tombstones
+from streaming.evaluation.rebalances.rebalance_words import with_commit_gaps, without_upgrade_tombstones
 from streaming.evaluation.report import GroupReport
 from streaming.group.snapshot import OVER
+from streaming.past.commit_gaps import ended_gaps
 from streaming.past.comparison import Comparison, compare
 from streaming.past.coverage import Coverage
 from streaming.past.lag import group_lags_of, past_partitions
@@ -124,7 +127,7 @@ class PastReader:
 
     def group(self, group_id: str, at_ms: int) -> PastGroup | None:
         """Return one group at a moment. Return None if the tables have no row of this group (rule 3)."""
-        if not _is_storable(group_id):
+        if not is_storable(group_id):
             return None
         until = utc(at_ms)
         generation = self._latest(GROUP_GENERATIONS, 1, until, group_id=group_id)
@@ -137,13 +140,15 @@ class PastReader:
             drifts=self._last_evaluated(ASSIGNMENT_DRIFT, row, until),
             imbalances=self._last_evaluated(ASSIGNMENT_IMBALANCE, row, until, measure=PARTITIONS, scope=MEMBER),
         )
+        rebalances = self._rebalances(group_id, until, MAX_REBALANCES)
+        gaps = ended_gaps(self._gaps(group_id, rebalances), rebalances, until)
         measurement, last = self.measurement(at_ms), self._findings(group_id, at_ms)
         findings = last if measurement.is_recent else Findings()
         report = past_report(group_id, rows, group_lags_of({group_id: partitions}).get(group_id), findings)
         return PastGroup(
             report,
             partitions=() if report.membership.state in OVER else partitions,
-            rebalances=self._rebalances(group_id, until, MAX_REBALANCES),
+            rebalances=with_commit_gaps(rebalances, gaps),
             measurement=measurement,
             findings=findings,
             last_findings=None if measurement.is_recent else last,
@@ -217,7 +222,7 @@ class PastReader:
 
         Return None if the tables have no row for one of the two generations.
         """
-        if not _is_storable(group_id):
+        if not is_storable(group_id):
             return None
         found = [self._generation(group_id, which) for which in (one, other)]
         rows = [row for row in found if row is not None]
@@ -227,7 +232,9 @@ class PastReader:
         last = self._rebalances(group_id, after["record_time"], MAX_COMPARED_REBALANCES + 1)
         between = [row for row in last if position(before) < position(row) <= position(after)]
         has_more = len(last) > MAX_COMPARED_REBALANCES and position(before) < position(last[-1])
-        return compare(before, after, between[:MAX_COMPARED_REBALANCES], has_more_rebalances=has_more)
+        between = between[:MAX_COMPARED_REBALANCES]
+        between = [*with_commit_gaps(between, self._gaps(group_id, between))]
+        return compare(before, after, between, has_more_rebalances=has_more)
 
     def _last_evaluated(self, table: Table, generation: Row | None, until: datetime, **equal: str) -> Sequence[Row]:
         """Return the rows of the last evaluated record, one per strategy.
@@ -253,13 +260,20 @@ class PastReader:
         rows = [*reversed(self._latest(REBALANCES, 2 * count, until, group_id=group_id))]
         return [*reversed(without_upgrade_tombstones(rows)[-count:])]
 
+    def _gaps(self, group_id: str, rebalances: Sequence[Row]) -> Sequence[Row]:
+        """Return the commit gaps of the dates of the rebalances. The result is empty if the table does not exist."""
+        dates = {row["record_time"].date() for row in rebalances}
+        try:
+            return stored_rows(self._root, COMMIT_GAPS, dates, group_id=group_id, cluster=self._cluster)
+        except NoTableError:
+            return ()
+
     def _partitions(self, until: datetime, group_id: str | None = None) -> Mapping[str, tuple[PastPartition, ...]]:
         today = until.date()
         dates = {today if self._has_lag(today, until) else today - timedelta(days=1)}
         lags = self._last(GROUP_LAG, _PARTITION, until, _LAG_COLUMNS, dates, group_id=group_id)
         statuses = self._last(PARTITION_STATUS, _PARTITION, until, _STATUS_COLUMNS, dates, group_id=group_id)
-        at_ms = timestamp_ms(until)
-        return past_partitions(lags, statuses, at_ms, is_measured=self.measurement(at_ms).is_recent)
+        return past_partitions(lags, statuses, self.measurement(timestamp_ms(until)))
 
     def _has_lag(self, day: date, until: datetime) -> bool:
         try:
@@ -319,7 +333,3 @@ class PastReader:
             return covered_times(self._root, GROUP_LAG, self._cluster)
         except NoTableError:
             return None
-
-
-def _is_storable(name: str) -> bool:
-    return not any("\ud800" <= character <= "\udfff" for character in name)

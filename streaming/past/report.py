@@ -14,7 +14,14 @@ from msgspec.structs import replace
 
 from streaming.delta.cells import timestamp_ms
 from streaming.evaluation.conditions.condition_tracker import Condition
-from streaming.evaluation.facts import AssignmentReport, FairnessReport, GroupLag, Membership, RebalanceReport
+from streaming.evaluation.facts import (
+    UNKNOWN_TYPE,
+    AssignmentReport,
+    FairnessReport,
+    GroupLag,
+    Membership,
+    RebalanceReport,
+)
 from streaming.evaluation.incidents.incident import Incident
 from streaming.evaluation.report import GroupReport
 from streaming.group.snapshot import OVER, UNKNOWN
@@ -33,6 +40,7 @@ from streaming.past.silence import Measurement
 
 NOT_STORED = (
     "coordinator",
+    "type and state of a group that only commits offsets",
     "timeouts and client library of each member",
     "number of partitions without an owner or with two owners",
     "time of the last commit",
@@ -42,9 +50,6 @@ NOT_STORED = (
     "what-if",
 )
 """Values that a report of the current state contains, but that the tables do not contain for every moment."""
-
-UNKNOWN_TYPE = "unknown"
-"""The group type in a report if no row contains the type."""
 
 _NO_LAG = GroupLag()
 
@@ -76,8 +81,9 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class PastGroup:
-    """One group at a past moment. `rebalances` contains rows of the table `rebalances`, the newest first.
+    """One group at a past moment.
 
+    `rebalances` contains rows of the table `rebalances` with their commit gaps (`with_commit_gaps`), the newest first.
     If the last measurement before this moment is recent, `findings` contains the findings at this moment, and
     `last_findings` is None. If the last measurement is too old, `findings` is empty (unknown), and `last_findings`
     contains the findings at the last measurement.

@@ -34,6 +34,7 @@ SOON_SECONDS: Final = 86_400
 """A longer time until records are lost is not exported, because almost every group with lag has such a time."""
 
 _ALL_KNOWN = pc.ScalarAggregateOptions(skip_nulls=False)
+_INT64_LIMIT = 1 << 63
 
 
 class LagRows(NamedTuple):
@@ -101,6 +102,10 @@ def _group_topics(lag: LagRows | None, _: ClusterSample | None, topics: NameFilt
     if lag is None:
         return None
     rows = filter_names(lag.unblocked, "topic", topics)
+    if rows.num_rows * (pc.max(rows["committed_offset"]).as_py() or 0) >= _INT64_LIMIT:
+        # A client committed an offset that no log has. The sum would not fit into an int64.
+        committed = rows["committed_offset"].cast(pa.float64(), safe=False)
+        rows = rows.set_column(rows.column_names.index("committed_offset"), "committed_offset", committed)
     return rows.group_by(["group_id", "topic"], use_threads=False).aggregate(
         [("committed_offset", "sum"), ("lag", "sum", _ALL_KNOWN)]
     )

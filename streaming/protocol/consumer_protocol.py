@@ -106,12 +106,14 @@ def decode_assignment(raw: bytes) -> tuple[int, dict[str, Any]]:
 
 
 def topic_partitions(topics: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, int], ...]:
-    """Convert ``{topic, partitions}`` entries to (topic, partition) pairs, in wire order. Keep duplicates.
+    """Convert ``{topic, partitions}`` entries to (topic, partition) pairs, in wire order and without duplicates.
 
-    >>> topic_partitions([{"topic": "t", "partitions": [1, 0]}])
+    A consumer keeps its partitions as a set. So a partition that is listed twice is one partition.
+
+    >>> topic_partitions([{"topic": "t", "partitions": [1, 0, 1]}])
     (('t', 1), ('t', 0))
     """
-    return tuple([(entry["topic"], partition) for entry in topics for partition in entry["partitions"]])
+    return tuple(dict.fromkeys((entry["topic"], partition) for entry in topics for partition in entry["partitions"]))
 
 
 def sticky_user_data(user_data: bytes | None) -> tuple[tuple[tuple[str, int], ...], int | None]:

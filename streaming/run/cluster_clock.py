@@ -32,6 +32,7 @@ class ClusterClock:
         self._monitor_ms = monitor_ms
         self._clocks = BrokerClocks()
         self._correction_ms, self._is_known = 0, False
+        self._newest_record_ms: int | None = None
         self._reported: frozenset[int] = frozenset()
         self._lock = threading.Lock()
 
@@ -52,9 +53,12 @@ class ClusterClock:
             return self._clocks.corrections_ms(self._monitor_ms())
 
     def take_records(self, records: ReceivedRecords) -> None:
-        """Update the corrections with the records of one batch."""
+        """Update the corrections and the time of the newest record with the records of one batch."""
+        newest_ms = int(records.times_ms.max(initial=-1))  # a record without a time has -1
         with self._lock:
             self._clocks.add_records(records)
+            if newest_ms >= 0:
+                self._newest_record_ms = max(newest_ms, self._newest_record_ms or 0)
 
     def monitor_ms(self) -> int:
         """Return the time of the monitor's clock, without correction."""
@@ -90,6 +94,7 @@ class ClusterClock:
             clock_correction_ms=correction_ms,
             is_clock_known=is_known,
             clock_offsets=offsets,
+            newest_record_ms=self._newest_record_ms,
         )
 
     def _report(self, offsets: Mapping[int, ClockOffset]) -> None:

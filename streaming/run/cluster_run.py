@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from urllib.parse import quote
 
+from deltalake.exceptions import DeltaError
 from py4j.protocol import Py4JError
 
 from streaming.config.load import Settings
@@ -135,9 +136,14 @@ class ClusterRun:
         try:
             lag_watch.store()
             progress_file.store()
-        except (OSError, Py4JError) as error:
+        except (OSError, Py4JError, DeltaError) as error:
             level = logging.DEBUG if is_spark_gone(error) else logging.WARNING
-            _log.log(level, "%s: the samples could not be stored: %s", self._cluster, plain_cause(error))
+            _log.log(
+                level,
+                "%s: the samples or the progress of the tables could not be stored: %s",
+                self._cluster,
+                plain_cause(error),
+            )
 
     def _sampling_loops(
         self, tables: DeltaTables, lag_watch: LagWatch

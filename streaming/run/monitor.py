@@ -27,8 +27,8 @@ from streaming.config.settings import MetricsSettings
 from streaming.delta.on_disk import DeltaTables
 from streaming.delta.table_files import check_tables
 from streaming.errors import RemedyError
-from streaming.http.access import Certificate, read_users
-from streaming.http.routes import Access, MetricsServer
+from streaming.http.access import Access, read_access
+from streaming.http.routes import MetricsServer
 from streaming.page.api.event_reader import EventReader
 from streaming.page.application import Pages
 from streaming.page.clusters import ClusterView
@@ -76,14 +76,15 @@ class Monitor:
         `launch` starts Spark's JVM. The start of the JVM may already be in progress.
         """
         self._users_references = users_references(self._settings.evaluation.assignors)
+        access = _access(self._settings.metrics)  # before the brokers: an error in these files is permanent
         first, *more = self._watches
         if more:
-            with self._port():
+            with self._port(access):
                 self._watch_several(launch)
         else:
             connection = self._connect_until_stop(first)
             if connection is not None:
-                with closing(connection), self._port():
+                with closing(connection), self._port(access):
                     self._watch_one(first, connection, launch)
 
     def _connect_until_stop(self, watch: ClusterWatch) -> Connection | None:
@@ -108,7 +109,7 @@ class Monitor:
         return None
 
     @contextmanager
-    def _port(self) -> Iterator[None]:
+    def _port(self, access: Access) -> Iterator[None]:
         metrics = self._settings.metrics
         stale_after_ms = int(self._watches[0].stale_after_seconds * 1000)
         exporter = Exporter(
@@ -123,7 +124,7 @@ class Monitor:
             self._settings.links,
             EventReader(self._settings.paths.tables),
         )
-        with closing(MetricsServer(metrics.host, metrics.port, exporter.exposition, pages, _access(metrics))) as server:
+        with closing(MetricsServer(metrics.host, metrics.port, exporter.exposition, pages, access)) as server:
             self._page = self._settings.links.page_url or metrics.address(server.port)
             self._on_port(server.port)
             yield
@@ -212,11 +213,10 @@ def _reporting_spark_end(shared: SharedResources) -> Iterator[None]:
 
 def _access(metrics: MetricsSettings) -> Access:
     """Read the certificate and the users for the HTTP port. Raises AccessError if one of the files cannot be used."""
-    certificate = Certificate(metrics.tls_certificate_file, metrics.tls_key_file) if metrics.tls_key_file else None
-    users = read_users(metrics.basic_auth_users_file) if metrics.basic_auth_users_file else None
-    if users and not certificate and metrics.host not in _LOOPBACK:
+    access = read_access(metrics)
+    if access.users and not access.certificate and metrics.host not in _LOOPBACK:
         _log.warning("passwords for the HTTP port are sent unencrypted: set metrics.tls_certificate_file")
-    return Access(certificate, users)
+    return access
 
 
 def _current_view(watch: ClusterWatch, stale_after_ms: int) -> WatchedCluster:

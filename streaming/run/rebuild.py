@@ -3,17 +3,22 @@
 The old checkpoint is moved only after all other steps have succeeded.
 
 1. A rebuild is refused if tables are damaged. With the option `--repair-tables`, the tables are repaired first. The
-   repair moves damaged files to a separate folder and deletes no file.
+   repair moves damaged files to a separate folder and deletes no file. The repair is refused while a monitor writes to
+   the tables. Before rows of a cluster are removed, all existing checkpoints of the cluster are refused until its
+   checkpoint is rebuilt (rule 5 of `run.query.last_checkpoint`).
 2. The new checkpoint is created in the parent folder of the old checkpoint. The old and the new checkpoint are swapped
    only when the new checkpoint is complete.
 3. If the swap fails, the old checkpoint is moved back to its original path. So a failed rebuild changes nothing except
    the repaired tables.
+4. If a rebuild is killed, its new checkpoint can remain. On a local disk, the next rebuild removes it.
 """
 
 from __future__ import annotations
 
+import re
+import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -24,9 +29,10 @@ from pyspark.sql import SparkSession
 
 from streaming.config.load import Settings
 from streaming.delta.on_disk import DeltaTables
-from streaming.delta.table_files import check_folder, check_tables, damaged_tables, refusing_unusable_files
+from streaming.delta.table_files import check_folder, damaged_tables, refuse_damaged_tables, refusing_unusable_files
 from streaming.delta.table_repair import repair_table
 from streaming.errors import STAYS, RemedyError, storage_remedy
+from streaming.run.query.last_checkpoint import store_repair
 from streaming.run.query.prepare import make_checkpoint
 from streaming.run.writers import WriterClaim
 from streaming.spark.causes import plain_cause
@@ -49,17 +55,21 @@ def rebuild_checkpoint(settings: Settings, stamp: str, on_repair: Callable[[str]
     Returns the new location of the old checkpoint, or None if there was no old checkpoint. If `on_repair` is set,
     damaged tables are repaired. `on_repair` is called with one sentence immediately after the repair of each table.
     """
+    root = settings.paths.tables
     with CheckpointLock(settings.paths.checkpoint) as lock:
-        if on_repair is not None:
-            _repair_tables(settings.paths.tables, stamp, on_repair)
-        check_tables(settings.paths.tables)
+        check_folder(root)
+        if on_repair is None:
+            refuse_damaged_tables(root)
         with spark_session(settings.spark) as session:
             lock.write_holder(jvm_pid(session))
-            with _claim(session, settings):
+            with _claim(session, settings, is_repair=on_repair is not None):
+                if on_repair is not None:
+                    _repair_tables(root, Files(session, root), stamp, on_repair)
+                    refuse_damaged_tables(root)
                 return _rebuild(session, settings, stamp)
 
 
-def _claim(session: SparkSession, settings: Settings) -> WriterClaim:
+def _claim(session: SparkSession, settings: Settings, *, is_repair: bool) -> WriterClaim:
     """Claim the exclusive right to write the cluster's rows to the tables.
 
     Without this claim, a monitor with the old checkpoint could write rows during the rebuild. Later, a monitor with the
@@ -68,17 +78,22 @@ def _claim(session: SparkSession, settings: Settings) -> WriterClaim:
     paths = settings.paths
     place = canonical_location(paths.checkpoint)
     open_tables = partial(Files, session, paths.tables)
-    return WriterClaim(open_tables, settings.kafka.cluster, place, now_ms, threading.Event())
+    return WriterClaim(open_tables, settings.kafka.cluster, place, now_ms, threading.Event(), is_repair=is_repair)
 
 
-def _repair_tables(root: str, stamp: str, on_repair: Callable[[str], None]) -> None:
+def _repair_tables(root: str, files: Files, stamp: str, on_repair: Callable[[str], None]) -> None:
     folder = local_folder(root)
     if folder is None:
         return
-    check_folder(root)
+
+    def store_loss(table: str, clusters: Collection[str]) -> None:
+        for cluster in sorted(clusters):
+            store_repair(files, cluster, table, stamp)
+
     with refusing_unusable_files(root):
         for name, _ in damaged_tables(folder, reads_rows=True):
-            on_repair(repair_table(LocalFolder(folder.root / name), Path(folder.root, f"{name}.{stamp}")))
+            aside = Path(folder.root, f"{name}.{stamp}")
+            on_repair(repair_table(LocalFolder(folder.root / name), aside, partial(store_loss, name)))
 
 
 def _rebuild(session: SparkSession, settings: Settings, stamp: str) -> str | None:
@@ -86,6 +101,7 @@ def _rebuild(session: SparkSession, settings: Settings, stamp: str) -> str | Non
     new = Files(session, f"{checkpoint}.{stamp}.new")
     tables = DeltaTables(settings.paths.tables, versions_kept_hours=settings.tables.versions_kept_hours)
     try:
+        _remove_leftovers(checkpoint)
         make_checkpoint(session, settings, new, tables)
         return _swap(Files(session, checkpoint), new, f"{checkpoint}.{stamp}")
     except (OSError, PySparkException, Py4JError) as failure:
@@ -94,6 +110,15 @@ def _rebuild(session: SparkSession, settings: Settings, stamp: str) -> str | Non
         if new.uri("") != f"{checkpoint}/":
             with suppress(OSError, Py4JError):
                 new.remove()
+
+
+def _remove_leftovers(checkpoint: str) -> None:
+    """Remove the new checkpoints of killed rebuilds (rule 4)."""
+    folder = local_folder(checkpoint)
+    if folder is not None:
+        parent, leftover = folder.root.parent, re.compile(rf"{re.escape(folder.root.name)}\.[0-9]{{8}}T[0-9]{{6}}\.new")
+        for name in filter(leftover.fullmatch, LocalFolder(parent).names("")):
+            shutil.rmtree(parent / name)
 
 
 def _swap(old: Files, new: Files, aside: str) -> str | None:

@@ -24,6 +24,7 @@ checkpoint.
    append. In two cases, both monitors still write. If a monitor pauses between the check and the end of the append, the
    rows are written twice. If a monitor pauses during a renewal, it writes its record again after the pause. Then both
    monitors write until one monitor stops (rule 3).
+7. A repair changes the rows of all clusters. So it reads the records of all clusters, and stops if a writer is alive.
 """
 
 from __future__ import annotations
@@ -61,6 +62,9 @@ _REMEDY = (
     "The tables would have every row twice: stop one of the two monitors, or set a different paths.tables for this"
     " monitor"
 )
+_REPAIR_REMEDY = (
+    "The repair would change tables while this monitor writes: stop this monitor, then start the repair again"
+)
 
 _log = logging.getLogger(__name__)
 
@@ -93,29 +97,38 @@ class Writer(msgspec.Struct, frozen=True):
 def gives_way(mine: Writer, other: Writer) -> bool:
     """Decide which of two live writers must stop (rule 3).
 
-    Return True if `mine` must stop, and False if `other` must stop.
+    Return True if `mine` must stop, and False if `other` must stop. Only a repair reads records of other clusters, and
+    stops (rule 7).
     """
+    if mine.cluster != other.cluster:
+        return True
     if mine.is_writing != other.is_writing:
         return other.is_writing
     return (other.began_ms, other.run_id) < (mine.began_ms, mine.run_id)
 
 
 class WriterClaim:
-    """The right to write a cluster's rows. If a second writer forces this monitor to stop, `refusal` is the error."""
+    """The right to write a cluster's rows. If a second writer forces this monitor to stop, `refusal` is the error.
 
-    def __init__(
+    With `is_repair`, the right includes the rows of all clusters (rule 7).
+    """
+
+    def __init__(  # noqa: PLR0913 - everything that a record needs
         self,
         open_files: Callable[[], Files],
         cluster: str,
         checkpoint: str,
         now_ms: Callable[[], int],
         stop: threading.Event,
+        *,
+        is_repair: bool = False,
     ) -> None:
         self._open_files = open_files
         self._opened_files: Files | None = None
         self._stop = stop
         self._own_name = _name(cluster, checkpoint)
-        self._prefix = digest(cluster)
+        self._prefix = "" if is_repair else digest(cluster)
+        self._remedy = _REPAIR_REMEDY if is_repair else _REMEDY
         pid = os.getpid()
         self._mine = Writer(
             run_id=uuid.uuid4().hex,
@@ -274,7 +287,7 @@ class WriterClaim:
         writer = (
             f"process {other.pid} on {other.host} {verb} checkpoint {other.checkpoint} for cluster {other.cluster!r}"
         )
-        return SecondWriterError(f"{self._files.uri(name)}: {writer}. {_REMEDY}")
+        return SecondWriterError(f"{self._files.uri(name)}: {writer}. {self._remedy}")
 
     def _report(self, error: Exception) -> None:
         level = logging.DEBUG if self._is_reported or is_spark_gone(error) else logging.WARNING

@@ -6,6 +6,7 @@ The requests need DESCRIBE_CONFIGS on the cluster and on the topics. Without DES
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from kafka.admin import ConfigResourceType
 from kafka.errors import KafkaError, NoError
@@ -17,8 +18,12 @@ OFFSETS_RETENTION = "offsets.retention.minutes"
 RETENTION_MS, CLEANUP_POLICY = "retention.ms", "cleanup.policy"
 _MINUTE_MS = 60_000
 
-NO_RETENTION_BY_TIME = -1
-"""Retention of a topic that does not delete records by time."""
+
+class TopicSettings(NamedTuple):
+    """Settings of a topic. `retention_ms` is None if the topic does not delete records by time."""
+
+    retention_ms: int | None
+    is_compacted: bool
 
 
 class Configs:
@@ -44,12 +49,12 @@ class Configs:
         minutes = [number for settings in found if (number := _number(settings.get(OFFSETS_RETENTION))) is not None]
         return min(minutes) * _MINUTE_MS if minutes else None
 
-    def topic_retention_ms(self, topics: Sequence[str]) -> Mapping[str, int]:
-        """Return `retention.ms` or NO_RETENTION_BY_TIME for each topic. Omit topics with unknown settings."""
+    def topic_settings(self, topics: Sequence[str]) -> Mapping[str, TopicSettings]:
+        """Return the settings of each topic. Omit topics with unknown settings."""
         request = configs_request(ConfigResourceType.TOPIC, topics, [RETENTION_MS, CLEANUP_POLICY])
         (response,) = self._connection.ask_each([(None, request)])
-        by_topic = {topic: _retention_ms(settings) for topic, settings in _settings(response).items()}
-        return {topic: retention_ms for topic, retention_ms in by_topic.items() if retention_ms is not None}
+        by_topic = {topic: _topic_settings(settings) for topic, settings in _settings(response).items()}
+        return {topic: settings for topic, settings in by_topic.items() if settings is not None}
 
 
 def configs_request(kind: ConfigResourceType, names: Sequence[str], settings: Sequence[str]) -> Message:
@@ -72,11 +77,13 @@ def _settings(response: Message | KafkaError) -> Mapping[str, Mapping[str, str |
     }
 
 
-def _retention_ms(settings: Mapping[str, str | None]) -> int | None:
+def _topic_settings(settings: Mapping[str, str | None]) -> TopicSettings | None:
     retention_ms, policy = _number(settings.get(RETENTION_MS)), settings.get(CLEANUP_POLICY)
     if retention_ms is None or policy is None:
         return None
-    return retention_ms if "delete" in policy.split(",") and retention_ms >= 0 else NO_RETENTION_BY_TIME
+    policies = [name.strip() for name in policy.split(",")]
+    deletes_by_time = "delete" in policies and retention_ms >= 0
+    return TopicSettings(retention_ms if deletes_by_time else None, "compact" in policies)
 
 
 def _number(text: str | None) -> int | None:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from streaming.private_folder import private_folder
+from streaming.temporary_folder import raising_temporary_folder_error
 
 _FOLDER_PREFIX = "kafka-rebalance-monitor-secrets-"
 
@@ -24,7 +25,8 @@ def secrets_file(secrets: Mapping[str, str]) -> Iterator[Path | None]:
         return
     with private_folder(_FOLDER_PREFIX) as folder:
         file = folder.path / "client.properties"
-        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as output:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        with raising_temporary_folder_error(), os.fdopen(os.open(file, flags, 0o600), "w") as output:
             output.write(java_properties(secrets))
         yield file
 

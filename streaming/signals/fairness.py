@@ -13,7 +13,7 @@ _MEMBERS_UNKNOWN = (
 )
 _NOT_COMPARABLE = (
     "The series is also absent if a partition has no owner or several owners. The series is also absent if the"
-    " partition count of a topic is unknown, or has changed since the assignment."
+    " partition count of a topic is unknown, or if the leader possibly used a different partition count."
 )
 _TOO_MANY_SUBSCRIPTIONS = "The series is also absent if the members have too many different subscriptions."
 _UNFAIR_ONLY = (
@@ -176,8 +176,8 @@ UNOWNED_RECORDS: Final = Signal(
     unit="records",
     help="Number of unread records in partitions without an owner. If a partition has a committed offset, its number of"
     " unread records is its lag. If a partition has no committed offset, all its records are unread.",
-    unknown="Every partition has an owner. The series is also absent if the number of unread records is unknown for a"
-    " partition without an owner.",
+    unknown="Every partition has an owner, or `rebalance_monitor_unowned_partitions` is unknown. The series is also"
+    " absent if the number of unread records is unknown for a partition without an owner.",
     example="rebalance_monitor_unowned_records > 0",
 )
 UNEVEN_WORK_RECORDS_PER_SECOND: Final = Signal(

@@ -149,7 +149,8 @@ GROUP_OFFSETS_EXPIRE_TIMESTAMP_SECONDS: Final = Signal(
     " deletion, the group starts again at the position that auto.offset.reset selects. The broker setting"
     " offsets.retention.minutes is the retention period of committed offsets. For a classic group with a protocol type,"
     " the retention period starts when the group becomes Empty. For all other groups, the retention period of each"
-    " offset starts when the group commits the offset.",
+    " offset starts when the group commits the offset. The monitor does not read the retention time that OffsetCommit"
+    " requests of version 2 to 4 can contain. With this retention time, an offset can expire earlier or later.",
     unknown="The group has members, or the group has no committed offset. The series is also absent if the setting"
     " offsets.retention.minutes is unknown, or if `source.kind` is `admin-api`.",
     example="rebalance_monitor_group_offsets_expire_timestamp_seconds - time() < 86400",

@@ -39,6 +39,7 @@ from streaming.spark.checkpoint_files import (
 )
 from streaming.spark.files import Files
 from streaming.spark.folder import DamagedFile, Folder, LocalFolder, local_folder
+from streaming.temporary_folder import raising_temporary_folder_error
 
 CHECKPOINT_VERSION = 2
 """The version of the layout, and of the files without a separate version: facts, positions, counts and the id.
@@ -70,7 +71,7 @@ class CheckpointDamagedError(CheckpointError):
     """Error: a file of the checkpoint is missing or damaged."""
 
     def __init__(self, uri: str, what: object) -> None:
-        super().__init__(f"checkpoint {uri} is damaged ({what}): run `rebalance-monitor rebuild`")
+        super().__init__(f"checkpoint {uri.rstrip('/')} is damaged ({what}): run `rebalance-monitor rebuild`")
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -92,16 +93,17 @@ class Identity(msgspec.Struct, frozen=True):
 def read_identity(files: Folder) -> Identity | None:
     """Read the identity. Return None if there is no checkpoint.
 
-    Raises CheckpointError if this monitor does not support the version of the checkpoint.
+    Raises CheckpointError if this monitor does not support the version of the checkpoint, and CheckpointDamagedError if
+    the identity is damaged.
     """
     stored = files.read(IDENTITY)
     if stored is None:
         return None
-    uri = files.uri("")
+    uri = files.uri("").rstrip("/")
     try:
         version = json.loads(stored)["version"]
     except (ValueError, KeyError, TypeError):
-        version = "unreadable"
+        raise CheckpointDamagedError(uri, f"{IDENTITY} is {'not valid' if stored else 'empty'}") from None
     if version != CHECKPOINT_VERSION:
         raise CheckpointError(
             f"checkpoint {uri} has version {version}, but this monitor needs version {CHECKPOINT_VERSION}: "
@@ -307,4 +309,5 @@ def _lock_path(checkpoint: str) -> Path:
         folder = Path(place)
         return folder.with_name(f"{folder.name}.lock")
     digest = hashlib.sha256(place.encode()).hexdigest()[:16]
-    return Path(tempfile.gettempdir(), f"rebalance-monitor-{digest}.lock")
+    with raising_temporary_folder_error():
+        return Path(tempfile.gettempdir(), f"rebalance-monitor-{digest}.lock")

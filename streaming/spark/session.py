@@ -31,6 +31,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from socketserver import BaseServer
 from typing import Any
@@ -78,7 +79,8 @@ def _start(jvm: Jvm, log_level: str) -> SparkSession:
     builder = SparkSession.builder.appName("kafka-rebalance-monitor")
     for name, value in jvm.conf.items():
         builder = builder.config(name, value)
-    session = builder.getOrCreate()
+    with ThreadPoolExecutor(1) as thread:  # in the main thread, PySpark replaces the handler of Ctrl-C
+        session = thread.submit(builder.getOrCreate).result()
     AccumulatorServer.handle_error = _ignore_error  # type: ignore[method-assign,assignment]
     session.sparkContext.setLogLevel(log_level)
     return session

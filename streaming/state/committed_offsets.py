@@ -166,6 +166,12 @@ class CommittedOffsets:
             )
             return self._windows.as_of(view.rows, view.offsets_topic_offsets)
 
+    def restart_windows(self, view: CommittedOffsetsView) -> None:
+        """Start new commit windows with the commits of the view, because their topics were created again."""
+        with self._lock:
+            if view.numbering == self._numbering:
+                self._windows.restart(view.rows, view.offsets_topic_offsets)
+
     def stored_windows(self) -> tuple[int, bytes]:
         """Return the format version and the encoded commit windows of all keys.
 

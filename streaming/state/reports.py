@@ -4,7 +4,7 @@
 2. If the last sample is too old, all values from samples are unknown, for example lag and status. The reason for the
    unknown lag is NO_FRESH_SAMPLE. For every group, this reason counts as a trouble (`severity.trouble`). The report
    still contains the id of the incident that was open at the last sample. Groups that only commit offsets and have no
-   members still have a report.
+   members still have a report. The committed topics are not values from samples, so they stay known.
 3. While the cluster is not ready, the monitor possibly does not know the latest commits. So values that depend on
    commits are unknown, for example lag and status. The reason for these unknown values is LOG_NOT_READ. The report
    still contains the group's state in the listing, the coordinator, and the conditions of the last sample.
@@ -26,6 +26,7 @@ from streaming.evaluation.facts import NO_LEADER, GroupLag
 from streaming.evaluation.incidents.incident import incident_by_group
 from streaming.evaluation.lag.group_lags import GROUP_LAGS_SCHEMA
 from streaming.evaluation.lag.lag import LOG_NOT_READ, NO_FRESH_SAMPLE
+from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.evaluation.limits import LimitsOf, default_limits
 from streaming.evaluation.rebalances.failed_rebalances import decide_skips
 from streaming.evaluation.report import GroupReport
@@ -66,13 +67,21 @@ class Reports(Mapping[str, GroupReport]):
     """The reports of all groups, sorted by group id.
 
     `recorded` contains the same reports, but without the values from the sample. `shown` contains the known values of
-    the last sample. `other_lag` is the `GroupLag` of all groups whose lag is not in `shown`.
+    the last sample. `other_lag` is the `GroupLag` of all groups whose lag is not in `shown`. `commits` contains the
+    commits at the last sample, even if the sample is old. `commits` is None if no lag was computed.
     """
 
-    def __init__(self, recorded: Mapping[str, GroupReport], shown: MonitorView, other_lag: GroupLag) -> None:
+    def __init__(
+        self,
+        recorded: Mapping[str, GroupReport],
+        shown: MonitorView,
+        other_lag: GroupLag,
+        commits: LagEvaluation | None,
+    ) -> None:
         self.recorded = recorded
         self._shown = shown
         self._other_lag = other_lag
+        self._commits = commits
         self._whole: dict[str, GroupReport] = {}
 
     @cached_property
@@ -102,7 +111,7 @@ class Reports(Mapping[str, GroupReport]):
         whole = self._whole.get(group_id)
         if whole is None:
             shown, unowned = self._shown, self._shown.unowned.get(group_id)
-            explained, lag = shown.explained_lags.get(group_id), shown.lag
+            explained, lag, commits = shown.explained_lags.get(group_id), shown.lag, self._commits
             sampled = SampleValues(
                 self._lags.get(group_id, self._other_lag),
                 shown.conditions.get(group_id, ()),
@@ -111,7 +120,7 @@ class Reports(Mapping[str, GroupReport]):
                 explained.cause if explained else None,
                 lag.topic_loads_by_group.get(group_id, ()) if lag else (),
                 self._incident_ids.get(group_id),
-                lag.topics_by_group.get(group_id, ()) if lag else (),
+                commits.topics_by_group.get(group_id, ()) if commits else (),
             )
             whole = self._whole[group_id] = with_sample(self.recorded[group_id], sampled)
         return whole
@@ -148,7 +157,7 @@ class ReportCache:
                 one.group_id: _kept_or_new(known.get(one.group_id), one) for one in self._recorded(view, shown)
             }
         recorded = {group_id: report for group_id, (_, report) in self._reports_by_group.items()}
-        reports = Reports(recorded, shown, other_lag)
+        reports = Reports(recorded, shown, other_lag, view.lag)
         self._last = (view, is_fresh, reports)
         return reports
 

@@ -18,9 +18,9 @@ from streaming.config.environment import ENVIRONMENT_PREFIX
 from streaming.config.load import Settings
 from streaming.config.settings import PathSettings
 from streaming.errors import STAYS
-from streaming.http.access import Certificate, Users
+from streaming.http.access import Access, Certificate, Users
 from streaming.http.exchange import Environ, StartResponse
-from streaming.http.routes import Access, MetricsServer
+from streaming.http.routes import MetricsServer
 
 ROOT = Path(__file__).parents[2]
 IMAGE = ROOT / "deploy" / "image"

@@ -150,9 +150,9 @@ class MonitorProcess:
         """Kill it with SIGKILL and wait until it has ended."""
         self._end(signal.SIGKILL)
 
-    def stop(self) -> int:
-        """Stop it with SIGTERM and return its exit code."""
-        return self._end(signal.SIGTERM)
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
+        """Stop it with a signal and return its exit code."""
+        return self._end(how)
 
     def _end(self, how: signal.Signals) -> int:
         if self.process is None:

@@ -38,7 +38,7 @@ from streaming.run.cluster_clock import ClusterClock
 from streaming.run.samples.lag.lag_watch import LagWatch
 from streaming.run.samples.lag.retention_settings import RetentionSettings
 from streaming.sampling.brokers import Brokers
-from streaming.sampling.configs import NO_RETENTION_BY_TIME, Configs
+from streaming.sampling.configs import Configs, TopicSettings
 from streaming.sampling.connection import AccessRefusedError, Connection
 from streaming.security.java_client import check_key, java_secrets, spark_options
 from streaming.security.secrets_file import secrets_file
@@ -237,15 +237,18 @@ def test_the_retention_settings_need_only_an_optional_permission(secure: SecureB
     topics, as_curious = ["for-an-hour", "for-ever", "nowhere"], settings(secure, {**SCRAM, "username": "curious"})
     with closing(connected(secure.broker.address("SECURE"), as_curious)) as connection:
         configs = Configs(connection)
-        assert (configs.offsets_retention_ms(), configs.topic_retention_ms(topics)) == (None, {})
+        assert (configs.offsets_retention_ms(), configs.topic_settings(topics)) == (None, {})
         permission = ACLOperation.DESCRIBE_CONFIGS
         secure.grant(
             [(ResourceType.CLUSTER, "kafka-cluster", permission), (ResourceType.TOPIC, "*", permission)],
             "curious",
         )
         until("DESCRIBE_CONFIGS", lambda: configs.offsets_retention_ms() == week_ms)
-        found = {"for-an-hour": hour_ms, "for-ever": NO_RETENTION_BY_TIME}
-        until("topics", lambda: configs.topic_retention_ms(topics) == found)
+        found = {
+            "for-an-hour": TopicSettings(hour_ms, is_compacted=False),
+            "for-ever": TopicSettings(None, is_compacted=True),
+        }
+        until("topics", lambda: configs.topic_settings(topics) == found)
 
 
 def test_doctor_prints_commands_that_grant_exactly_what_is_missing(secure: SecureBroker, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
@@ -131,7 +132,7 @@ def test_a_cluster_that_is_added_or_lost_leaves_the_others_untouched(
     eu_address = eu.broker.bootstrap_servers
     alone = monitor_of(tmp_path / "monitor", prod, []).start().wait_until_ready()
     of_prod, counted = identity(alone.folder / "checkpoint"), counters(alone, "prod")
-    assert alone.stop() == 0
+    assert alone.stop(signal.SIGINT) == 0, "PySpark replaced the handler of Ctrl-C, and the monitor continued"
 
     both = monitor_of(alone.folder, prod, [("eu", eu_address)]).start()
     wait_until(both, prod=1, eu=1)
@@ -142,7 +143,7 @@ def test_a_cluster_that_is_added_or_lost_leaves_the_others_untouched(
     _a_lost_broker_affects_only_its_cluster(both, prod, eu)
     _each_has_every_generation_once(both, clusters)
     counted = {name: counters(both, name) for name in ("prod", "eu")}
-    assert both.stop() == 0
+    assert both.stop(signal.SIGINT) == 0
 
     more = [("eu", eu_address), ("absent", f"127.0.0.1:{free_port()}"), ("locked", prod.broker.address(LISTENER))]
     four = monitor_of(both.folder, prod, more, **with_password("locked", "mistyped")).start()

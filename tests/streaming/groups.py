@@ -93,9 +93,10 @@ def emptied(offsets_topic_offset: int, generation_id: int) -> GroupEvent:
     return written(offsets_topic_offset, generation_id, ())
 
 
-def tombstoned(offsets_topic_offset: int) -> GroupEvent:
-    """Return a group's tombstone."""
-    return GroupTombstoned(at(offsets_topic_offset))
+def tombstoned(offsets_topic_offset: int, *, append_of: int | None = None) -> GroupEvent:
+    """Return a group's tombstone. It has the time of the record `append_of`, because both are in one append."""
+    time = at(offsets_topic_offset if append_of is None else append_of).timestamp_ms
+    return GroupTombstoned(Position(0, offsets_topic_offset, time))
 
 
 def epoch(offsets_topic_offset: int, number: int = 3, group_type: str = CONSUMER) -> LogEvent:

@@ -15,7 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from streaming.errors import STAYS
 from streaming.private_folder import private_folder
+from streaming.temporary_folder import TemporaryFolderError
 
 PREFIX = "kafka-rebalance-monitor-test-"
 
@@ -150,6 +152,31 @@ def test_processes_that_start_at_the_same_time_keep_each_others_folders(tmp_path
     with ThreadPoolExecutor(8) as clusters:
         assert all(made.result() for made in [clusters.submit(make) for _ in range(8)])
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("is_found", "error", "why"),
+    [
+        (False, "No usable temporary directory found in", "TMPDIR, /tmp, /var/tmp and the current folder are full"),
+        (True, "No such file or directory", "the folder was removed after the start"),
+    ],
+)
+def test_a_temporary_folder_that_cannot_be_used_is_one_line(
+    is_found: bool, error: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With full disks, `run` and `rebuild` ended with a traceback and code 1, so systemd restarted the monitor."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing") if is_found else None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: [str(tmp_path / "missing")])
+    with pytest.raises(TemporaryFolderError) as refused, private_folder(PREFIX):
+        pytest.fail(why)
+    assert error in str(refused.value)
+    assert str(refused.value).endswith("or set TMPDIR to a writable folder")
+    assert refused.value.exit_code == STAYS
+
+
+def test_an_error_of_the_user_of_a_private_folder_is_not_changed() -> None:
+    with pytest.raises(OSError, match="of the caller"), private_folder(PREFIX):
+        raise OSError("of the caller")
 
 
 def _running(program: str) -> subprocess.Popen[str]:

@@ -16,9 +16,9 @@ Row = Mapping[str, Any]
 def change_sentence(row: Row) -> str:
     """Describe the start or end of a condition.
 
-    >>> row = {"condition": "flapping_member", "active": True, "detail": "member pod-3 joined and left 4 times"}
+    >>> row = {"condition": "flapping_member", "active": True, "detail": "member pod-3 left or rejoined 4 times"}
     >>> change_sentence(row)
-    'flapping member: member pod-3 joined and left 4 times'
+    'flapping member: member pod-3 left or rejoined 4 times'
     """
     name, detail = condition_title(row), escape_text(row["detail"])
     if row["active"]:

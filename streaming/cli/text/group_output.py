@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
-from rich.table import Column, Table
+from rich.table import Table
 
 from streaming.cli.text.conditions import Row, condition_title, format_since
 from streaming.cli.text.fairness import evaluate_fairness, fairness_summary
@@ -105,9 +105,9 @@ def group_table(
     selected: Collection[AnsweredGroup], conditions: Conditions | None, reported: Reported | None = None
 ) -> Table:
     """Return a table with one row for each group."""
-    table = Table(Column("group", overflow="fold"), "type", "state", "protocol", Column("members", justify="right"))
-    for name in column_names(conditions, reported, verbose=False)[len(table.columns) :]:
-        table.add_column(name, overflow="fold")
+    table = Table()
+    for name in column_names(conditions, reported, verbose=False):
+        table.add_column(name, justify="right" if name == "members" else "left")
     for group in selected:
         table.add_row(*group_cells(group, conditions, reported, verbose=False))
     return table
@@ -122,7 +122,7 @@ def group_details(group: AnsweredGroup, conditions: Conditions | None, reported:
             values.add_row(name, cell)
     yield values
     if group.described and group.described.members:
-        members = Table(*(Column(name, overflow="fold") for name in _MEMBER_COLUMNS))
+        members = Table(*_MEMBER_COLUMNS)
         for row in _member_rows(group.described):
             members.add_row(*row)
         yield members
@@ -164,8 +164,10 @@ def _fairness_text(group_id: str, described: DescribedGroup) -> str | None:
         return ""
     event, refusals = described_event(group_id, described, Position(POLLED_PARTITION, 0, 0))
     inputs = assignment_inputs(advance(GroupSnapshot(group_id), event))
-    spec = replace(inputs.spec, partitions=assigned_partitions(inputs.owners))
-    return None if refusals else fairness_summary(*evaluate_fairness(spec, inputs.assignment))
+    partitions = assigned_partitions(inputs.owners)
+    if refusals or sum(partitions.values()) > len(inputs.owners):  # a partition without an owner: there is no score
+        return None
+    return fairness_summary(*evaluate_fairness(replace(inputs.spec, partitions=partitions), inputs.assignment))
 
 
 def _member_rows(group: DescribedGroup) -> list[list[str]]:

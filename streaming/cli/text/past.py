@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from streaming.cli.text.stored import stored_cluster
 from streaming.cli.text.terminal import escape_text
 from streaming.delta.stored import stored_clusters
 from streaming.errors import RemedyError
@@ -78,10 +79,10 @@ def _no_row(root: str, group: str) -> str:
 def _readers(root: str, cluster: str | None, moments_ms: Sequence[int]) -> Sequence[tuple[str, PastReader, Coverage]]:
     """Return a reader for each cluster whose tables cover all times in `moments_ms`.
 
-    Raises RemedyError if no cluster has tables that cover all times.
+    Raises RemedyError if no cluster has tables that cover all times, or if the tables do not contain the cluster.
     """
     present_ms = now_ms()
-    names = stored_clusters(root) if cluster is None else [cluster]
+    names = stored_clusters(root) if cluster is None else [stored_cluster(root, cluster)]
     readers = [(name, reader, reader.coverage()) for name in names if (reader := PastReader(root, name))]
     refusals = {name: coverage.refusal(moments_ms, present_ms) for name, _, coverage in readers}
     able = [each for each in readers if refusals[each[0]] is None]
@@ -115,8 +116,7 @@ def _group_lines(cluster: str, at_ms: int, past: PastGroup) -> Iterator[str]:
     )
     yield from (f"trouble: {escape_text(trouble.text)}" for trouble in group.troubles)
     gap = measurement_gap(past.measurement)
-    if gap is not None:
-        yield f"not measured: {gap}"
+    yield f"lag measured at {_time(past.measurement.last_ms)}" if gap is None else f"not measured: {gap}"
     yield from (f"at the last measurement: {escape_text(sentence)}" for sentence in last_findings(past))
     for one in past_members(group, lag_by_partition(past.partitions)):
         expected = "" if one.expected in {None, one.partitions} else f" (expected {one.expected})"

@@ -11,7 +11,7 @@ import click
 from rich.table import Column, Table
 
 from assignors.what_if.rolling_change import Offer, Step, rolling_change
-from streaming.cli.text.terminal import escape_text, output_console
+from streaming.cli.text.terminal import escape_text, output_console, print_tables
 from streaming.errors import RemedyError
 from streaming.events import CLASSIC
 
@@ -37,7 +37,7 @@ def print_rolling_change(group: str, row: Mapping[str, Any], offers: Sequence[st
     table = Table("step", "restarted", "offers", Column("chosen strategy", no_wrap=True), "rebalance protocol")
     for step in steps:
         table.add_row(*_cells(step, members))
-    output_console().print(table)
+    print_tables(table)
     for line in _remarks(steps, row["protocol"]):
         output_console().print(line, highlight=False, soft_wrap=True)
 

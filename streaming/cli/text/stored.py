@@ -1,7 +1,7 @@
-"""Read a group's rows from tables that an earlier version of the monitor did not have.
+"""Read the tables for the commands: the names of the clusters, and a group's rows.
 
-If a table does not exist, the result is empty. The imports of this module are slow, so a command imports this module
-only when it runs.
+An earlier version of the monitor did not have every table. If a table does not exist, the functions return no rows. The
+imports of this module are slow, so a command imports this module only when it runs.
 """
 
 from __future__ import annotations
@@ -9,11 +9,58 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from streaming.cli.text.conditions import Row
-from streaming.delta.stored import active_conditions, stored_rows
+from streaming.config.secret_settings import without_credentials
+from streaming.delta.stored import active_conditions, has_row, stored_clusters, stored_rows
 from streaming.delta.stored_table import NoTableError
-from streaming.delta.tables import ASSIGNMENT_IMBALANCE, COMMIT_GAPS, GROUP_CONDITIONS, Table
+from streaming.delta.tables import ASSIGNMENT_IMBALANCE, COMMIT_GAPS, GROUP_CONDITIONS, GROUP_LAG, Table
+from streaming.errors import RemedyError
 from streaming.evaluation.fairness.imbalance import PARTITIONS
 from streaming.evaluation.fairness.participants import MEMBER
+
+
+class NoClusterError(RemedyError):
+    """Error: the tables do not contain the cluster, or contain several clusters and no name is given."""
+
+
+def stored_cluster(root: str, name: str | None) -> str:
+    """Return the name of the cluster in the tables. If there is only one cluster, `name` can be None.
+
+    Raises NoClusterError if the tables do not contain the cluster. Then its conditions are unknown. Without this error,
+    an empty result would mean that the cluster has no conditions. Also raises NoClusterError if the name is None and
+    there are several clusters.
+    """
+    known = stored_clusters(root)
+    if name is not None and name in known:
+        return name
+    if name is None and len(known) == 1:
+        return known[0]
+    tables, names = f"the tables in {without_credentials(root)}", ", ".join(known)
+    if not known:
+        raise NoClusterError(f"{tables} are empty: start the monitor")
+    if name is None:
+        raise NoClusterError(f"{tables} contain several clusters: set --cluster to one of {names}")
+    raise NoClusterError(f"{tables} contain no cluster {name!r}, only {names}")
+
+
+def no_row_error(root: str, cluster: str | None, group_id: str, what: str) -> RemedyError:
+    """Return the error for a group without rows in the tables. `what` describes the missing rows."""
+    try:
+        if cluster is not None:
+            stored_cluster(root, cluster)
+        only_commits = has_row(root, GROUP_LAG, group_id=group_id, cluster=cluster)
+    except NoClusterError as error:
+        return error
+    except NoTableError:
+        only_commits = False
+    if only_commits:
+        return RemedyError(
+            f"the tables in {root} contain committed offsets of {group_id!r}, but {what}. Either its consumers assign"
+            " partitions themselves (assign() instead of subscribe()), or the monitor deleted the rows because they"
+            " were older than tables.retention_days"
+        )
+    return RemedyError(
+        f"the tables in {root} contain {what} of {group_id!r}: run `rebalance-monitor groups` for a list of all groups"
+    )
 
 
 def read_commit_gaps(root: str, cluster: str | None, group_id: str) -> Sequence[Row]:

@@ -142,8 +142,9 @@ REBALANCES = Table(
                 "type of the change. `static_rejoin` means that a static member rejoined with a new member id, without"
                 " a rebalance. `became_empty` means that the last member left. `first_seen` means that the monitor has"
                 " no earlier data about the group. `created` means that a group was created again after its deletion."
-                " `upgraded` means that the group changed to KIP-848. `downgraded` means that the group changed back to"
-                " the classic protocol. `deleted` means that the record is the group's tombstone. The coordinator also"
+                " `upgraded` means that the group changed from the classic protocol to the consumer protocol (KIP-848)"
+                " or to the streams protocol (KIP-1071). `downgraded` means that the group changed back to the classic"
+                " protocol. `deleted` means that the record is the group's tombstone. The coordinator also"
                 " writes a tombstone when it upgrades or downgrades a group. In this case, the next row of the group"
                 " has the kind `upgraded` or `downgraded`. All other changes have the kind `rebalance`",
             ),
@@ -375,7 +376,7 @@ COMMIT_GAPS = Table(
                 " The value is the sum of these decreases in all partitions. The real number can be larger, because the"
                 " value does not include records that members read but did not commit. Null if unknown, or if no"
                 " partition has a commit both before and after the rebalance. Also null if it is possible that an"
-                " operator reset the offsets",
+                " operator reset the offsets, or if a client committed an offset that no log has",
             ),
             column(
                 "closed_by",

@@ -28,9 +28,9 @@ class AssignmentInputs:
     """The recorded values of one generation: the inputs of each evaluation of the assignment.
 
     `owners` contains every owner in the assignment, even if the owner is not a member of the group. `unknown_topics`
-    are subscribed topics whose partition count is unknown. `changed_topics` are topics whose partition count has
-    changed since the assignment. `stale_topics` are topics whose last sample is older than the record and contradicts
-    the record (`sampled_topics`). `unknown_inputs` names the unknown values of members, with the names from
+    are subscribed topics whose partition count is unknown. `changed_topics` are topics whose partition count can differ
+    from the count that the leader used. `stale_topics` are topics whose last sample is older than the record and
+    contradicts the record (`sampled_topics`). `unknown_inputs` names the unknown values of members, with the names from
     `group.not_known`.
     """
 

@@ -20,10 +20,10 @@ the group's own strategy, the first rule that applies determines the verdict:
 3. The verdict is `match` if every partition has the owner that the replay computes. Rule 3 applies to all client
    libraries. If a Java leader uses `range` and racks are known, the monitor accepts two results: with racks (Java 3.5
    and later) and without racks.
-4. The verdict is `unknown` for the reason `metadata_changed` if the leader used a partition count that differs from the
-   sampled count. The monitor detects this difference in two cases. First case: the leader assigned a partition that the
-   sample does not contain, because the topic was deleted. Second case: only the partitions with the highest numbers
-   have no owner, because they are new.
+4. The verdict is `unknown` for the reason `metadata_changed` if the leader possibly used a partition count that differs
+   from the sampled count. This is possible in two cases. First case: the leader assigned a partition that the sample
+   does not contain, because the topic was deleted. Second case: only the partitions with the highest numbers have no
+   owner, because they are new. Rule 4 does not apply if the leader certainly knew the sampled count (`sampled_topics`).
 5. The verdict is `drift` if the assignment breaks a rule (`assignors.fairness.invariants`). The verdict names the
    broken rules. For each partition whose owner breaks a rule, the verdict names the actual owner and the expected
    owner. The balance rule depends on the leader's library (`leader`). If the library is unknown, the monitor checks

@@ -6,9 +6,13 @@ A topic can be created, deleted or extended after a sample and before a record. 
    assigns exactly the sampled partitions.
 2. A subscribed topic without a sufficient sample is *pending*. A pending topic needs a sample after the record.
 3. A partition count is *certain* for a record if samples before and after the record show the same count.
-4. If the count is not certain, a sample after the record can show that the topic *has changed*. First case: the record
-   assigns a partition that does not exist in the sample. Second case: only the partitions with the highest numbers have
-   no owner. The second case includes a new topic, in which no partition has an owner.
+4. The leader of a classic group can use metadata that is as old as `metadata.max.age.ms`. So the leader certainly knew
+   the sampled count only if the count is certain, and was already known `METADATA_MAX_AGE_MS` before the record. In a
+   KIP-848 group, the coordinator computes the assignment and knows each change at once.
+5. If the leader may have known a different count, a sample after the record can show that the topic *has changed* for
+   the leader. First case: the record assigns a partition that does not exist in the sample. Second case: only the
+   partitions with the highest numbers have no owner and are not withheld (KIP-429). The second case includes a new
+   topic, in which no partition has an owner. In all other cases, growth does not explain partitions without an owner.
 """
 
 from __future__ import annotations
@@ -17,9 +21,13 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
 from assignors import TopicPartition
+from assignors.coordinator import EAGER_STRATEGIES
 from streaming.events import TopicMetadata
 from streaming.group.members import members
 from streaming.group.snapshot import GroupSnapshot
+
+METADATA_MAX_AGE_MS = 300_000
+"""The default of the consumer setting `metadata.max.age.ms`. No record contains the leader's value."""
 
 
 def unknown_topics(snapshot: GroupSnapshot, owners: Iterable[TopicPartition] | None = None) -> tuple[str, ...]:
@@ -41,17 +49,20 @@ def pending_topics(snapshot: GroupSnapshot, owners: Iterable[TopicPartition] | N
 
 
 def changed_topics(snapshot: GroupSnapshot, owners: Iterable[TopicPartition]) -> tuple[str, ...]:
-    """Return the sorted subscribed topics whose partition count changed after the assignment (rule 4)."""
+    """Return the sorted subscribed topics whose partition count can differ from the leader's count (rule 5)."""
+    max_age_ms = 0 if snapshot.classic is None else METADATA_MAX_AGE_MS
     doubtful = {
         topic: sampled
         for topic, sampled in snapshot.topics.items()
-        if is_later(snapshot, sampled) and not is_certain(snapshot, sampled)
+        if is_later(snapshot, sampled) and not is_certain(snapshot, sampled, max_age_ms)
     }
-    held = _partitions_by_topic(owners) if doubtful else {}
+    if not doubtful:
+        return ()
+    held, claimed = _partitions_by_topic(owners), _partitions_by_topic(_cooperative_claims(snapshot))
     return tuple(
         topic
         for topic in snapshot.subscribed_topics()
-        if topic in doubtful and _has_changed(doubtful[topic].partitions or 0, held.get(topic, frozenset()))
+        if topic in doubtful and _has_changed(doubtful[topic].partitions or 0, held[topic], claimed[topic])
     )
 
 
@@ -66,11 +77,23 @@ def is_later(snapshot: GroupSnapshot, sampled: TopicMetadata) -> bool:
     return snapshot.is_polled or sampled.sampled_at_ms >= snapshot.position.timestamp_ms
 
 
-def is_certain(snapshot: GroupSnapshot, sampled: TopicMetadata) -> bool:
-    """Return True if the topic certainly had the sampled partition count when the record was written (rule 3)."""
+def is_certain(snapshot: GroupSnapshot, sampled: TopicMetadata, max_age_ms: int = 0) -> bool:
+    """Return True if the topic certainly had the sampled partition count when the record was written (rule 3).
+
+    With `max_age_ms`, the topic must also have had this count at all times in the `max_age_ms` before the record.
+    """
     if snapshot.position is None or snapshot.is_polled:
         return False
-    return sampled.known_since_ms < snapshot.position.timestamp_ms <= sampled.sampled_at_ms
+    written_at_ms = snapshot.position.timestamp_ms
+    return sampled.known_since_ms < written_at_ms - max_age_ms and written_at_ms <= sampled.sampled_at_ms
+
+
+def _cooperative_claims(snapshot: GroupSnapshot) -> Iterable[TopicPartition]:
+    """Return the partitions that members claim. If the strategy is eager, no partition is withheld, so none counts."""
+    if snapshot.classic is None or snapshot.protocol in EAGER_STRATEGIES:
+        return ()
+    subscriptions = (member.subscription for member in snapshot.classic.members)
+    return (at for subscription in subscriptions if subscription for at in subscription.owned)
 
 
 def _pending_with_partitions(
@@ -96,8 +119,8 @@ def _pending_with_partitions(
     }
 
 
-def _partitions_by_topic(held: Iterable[TopicPartition]) -> Mapping[str, Collection[int]]:
-    numbers: dict[str, set[int]] = defaultdict(set)
+def _partitions_by_topic(held: Iterable[TopicPartition]) -> defaultdict[str, set[int]]:
+    numbers: defaultdict[str, set[int]] = defaultdict(set)
     for topic, partition in held:
         numbers[topic].add(partition)
     return numbers
@@ -115,7 +138,8 @@ def _has_room(sampled: TopicMetadata | None, highest: int) -> bool:
     return sampled is not None and sampled.partitions is not None and sampled.partitions > highest
 
 
-def _has_changed(partitions: int, held: Collection[int]) -> bool:
+def _has_changed(partitions: int, held: set[int], claimed: set[int]) -> bool:
     has_shrunk = max(held, default=-1) >= partitions
-    has_grown = len(held) < partitions and _are_first(held, len(held))
+    known = held | claimed
+    has_grown = len(known) < partitions and _are_first(known, len(known))
     return has_shrunk or has_grown

@@ -44,15 +44,14 @@ def _storm(recent: Sequence[RebalanceSummary], now_ms: int, limits: Limits) -> s
 
 
 def _rolling(recent: Sequence[RebalanceSummary], now_ms: int, limits: Limits) -> str:
-    window = window_of(recent, now_ms, limits)
-    replaced = sum(len(rebalance.gone) + len(rebalance.rejoined) for rebalance in window)
-    return f"{counted(replaced, 'member')} were replaced one by one {_within(limits)}"
+    replaced = condition_detectors.replaced_members(recent, now_ms, limits)
+    return f"{counted(replaced, 'member')} were replaced in several steps {_within(limits)}"
 
 
 def _flapping(recent: Sequence[RebalanceSummary], now_ms: int, limits: Limits) -> str:
     flaps = flapping_members(window_of(recent, now_ms, limits), limits.flap_threshold)
     most = f"{'' if len(flaps) == 1 else 'up to '}{max(flaps.values())} times"
-    return f"{members_named(flaps)} joined and left {most} {_within(limits)}"
+    return f"{members_named(flaps)} left or rejoined {most} {_within(limits)}"
 
 
 def _endless(recent: Sequence[RebalanceSummary], now_ms: int, limits: Limits) -> str:

@@ -21,7 +21,7 @@ has at least two partitions in every assignment. Rules:
 4. If there is no score, `score_reason` contains one of these reasons:
 
    - `metadata_missing`: the partition count of a topic is unknown.
-   - `metadata_changed`: the partition count of a topic has changed since the assignment.
+   - `metadata_changed`: the leader possibly used a different partition count of a topic (`sampled_topics`).
    - `law_broken`: a partition has two owners, a partition does not exist, an owner is not a member, or an owner does
      not subscribe to the topic.
    - `partitions_shared`: a partition has two owners, as the strategy permits.

@@ -94,6 +94,7 @@ class ClusterSample:
     All times are the cluster's time: the monitor's time plus `clock_correction_ms` (`broker_clocks.py`). If
     `is_clock_known` is True, the monitor computed `clock_correction_ms` from records. If `is_clock_known` is False, the
     correction is 0, and the times can be wrong. `clock_offsets` contains the known clock offsets by broker.
+    `newest_record_ms` is the latest time of all records that this process has read, or None if it has read no record.
     """
 
     sampled_at_ms: int
@@ -108,6 +109,7 @@ class ClusterSample:
     clock_correction_ms: int = 0
     is_clock_known: bool = False
     clock_offsets: Mapping[int, ClockOffset] = field(default_factory=dict)
+    newest_record_ms: int | None = None
     missing_topics: frozenset[str] = frozenset()
 
     @property
@@ -116,13 +118,16 @@ class ClusterSample:
         return self.sampled_at_ms - self.clock_correction_ms
 
     @property
-    def deletion_time_ms(self) -> int:
-        """The current time for the deletion of old values: the earlier of the cluster's time and the monitor's time.
+    def deletion_time_ms(self) -> int | None:
+        """The current time for the deletion of old values, or None if nothing may be deleted.
 
-        If the clocks differ by days, it is unknown which clock is wrong. So a value is deleted only if it is old by
-        both clocks.
+        If the clocks differ by days, it is unknown which clock is wrong. So a value is deleted only if it is old by the
+        cluster's time, by the monitor's time and by the time of the newest record. After a start, the cluster's time
+        can be as wrong as the monitor's clock. But a broker's clock has reached the time of the newest record.
         """
-        return min(self.sampled_at_ms, self.monitor_ms)
+        if self.newest_record_ms is None:
+            return None
+        return min(self.sampled_at_ms, self.monitor_ms, self.newest_record_ms)
 
     @property
     def leaderless_offsets_topic_partitions(self) -> int:

@@ -16,7 +16,9 @@ after the last stable offset. In all three cases, the group may have read every 
    offset where the previous fetch ended. If retention has deleted this offset, the next fetch starts at the log start
    offset. A read_committed consumer ignores records of aborted transactions. A read_uncommitted consumer also reads
    records of aborted transactions. So if a fetch finds only records of aborted transactions, lag and status are
-   unknown, as in rule 4.
+   unknown, as in rule 4. Compaction can delete a found record later. So if the topic is known to be compacted, a fetch
+   that found a record is repeated after REPEAT_AFTER_MS. The monitor knows this only with the permission
+   DESCRIBE_CONFIGS on the topic.
 3. A row is blocked (`is_blocked`) if no record exists between the committed offset and an open transaction. The lag of
    a blocked row is still counted up to the high watermark. A blocked row never has the status STOP and never counts as
    silent. If the committed offset is greater than the last stable offset, the consumer uses read_uncommitted. So the
@@ -30,13 +32,15 @@ after the last stable offset. In all three cases, the group may have read every 
    impossible without READ permission on the topic, or without a leader of the partition. The limit of rule 5 can also
    prevent a fetch.
 5. The monitor makes at most FETCHES_PER_SAMPLE fetches per sample. The fetches for topics with transactions come first,
-   in ascending order of lag. All other fetches follow, also in ascending order of lag. If a broker refuses READ on a
-   topic, the monitor tries again after REFUSED_FOR_MS.
+   in ascending order of lag. All other new fetches follow, also in ascending order of lag. The repeated fetches of rule
+   2 come last, and those with the oldest result come first. If a broker refuses READ on a topic, the monitor tries
+   again after REFUSED_FOR_MS.
 6. In these rules, a topic *has transactions* if the monitor has found a proof. There are two proofs. Without READ
    permission, the proof is an open transaction: a last stable offset below the end offset. With READ permission, the
    proof is a fetch that finds a marker or a record of a transaction. The proof stays valid while groups have commits
    for the topic, also after a restart. If an end offset decreases, the topic was created again or lost records. So the
-   proof and the results of the topic are removed. For topics without READ permission and without a proof, each sample
+   proof and the results of the topic are removed. They are also removed if the topic id shows that the topic was
+   created again (`stored/topic_ids.py`). For topics without READ permission and without a proof, each sample
    also requests the last stable offset of each partition with lag.
 
 Limit of rule 6: without READ permission, the monitor detects only transactions that are open during a sample. If more
@@ -45,7 +49,7 @@ than FEW_OFFSETS offsets are unread, the records of an undetected aborted transa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
@@ -71,6 +75,7 @@ the records between them.
 
 DOUBTED_AFTER_MS = 30_000
 REFUSED_FOR_MS = 300_000
+REPEAT_AFTER_MS = 600_000
 FETCHES_PER_SAMPLE = 100
 
 
@@ -236,7 +241,7 @@ class NextOffsets:
         )
 
     def forget_topics(self, topics: Iterable[str]) -> None:
-        """Remove the results and proofs of topics whose end offset decreased (rule 6)."""
+        """Remove the results and proofs of topics that were created again or lost records (rule 6)."""
         forgotten = set(topics)
         if not forgotten:
             return
@@ -260,19 +265,27 @@ class NextOffsets:
         self._with_transactions.update(topic for topic, _ in is_open)
         return is_open
 
-    def due_fetches(self, report: LagReport, rows: RowsBehind, now_ms: int) -> list[TailFetch]:
+    def due_fetches(
+        self, report: LagReport, rows: RowsBehind, now_ms: int, compacted: Collection[str] = ()
+    ) -> list[TailFetch]:
         """Return the necessary fetches (rules 1 and 2) in the order of rule 5. `rows` is the result of `rows_behind`.
 
         `due_fetches` also removes the stored results of commits that are no longer in the report.
         """
         self._remove_outdated(report)
-        _, is_record, read_to = self._known.of_rows(rows.commits)
-        from_offsets = np.maximum(read_to, rows.log_starts)
+        known = self._known.of_rows(rows.commits)
+        from_offsets = np.maximum(np.where(known.is_record, known.next_offset, known.read_to), rows.log_starts)
         refused = [topic for topic, at_ms in self._refused_at_ms.items() if 0 <= now_ms - at_ms < REFUSED_FOR_MS]
         topics = rows.commits["topic"]
-        due = np.flatnonzero((from_offsets < rows.ends) & ~is_record & ~_is_in(topics, refused).to_numpy())
+        is_possible = (from_offsets < rows.ends) & ~_is_in(topics, refused).to_numpy()
+        due = np.flatnonzero(is_possible & ~known.is_record)
         is_first = _is_in(topics, self._with_transactions).to_numpy()[due]
-        ordered = np.concatenate([due[is_first], due[~is_first]])
+        age_ms = now_ms - known.fetched_at_ms
+        is_old = known.is_record & ((age_ms < 0) | (age_ms >= REPEAT_AFTER_MS))
+        is_old &= (rows.log_starts <= known.next_offset) & _is_in(topics, compacted).to_numpy()
+        repeated = np.flatnonzero(is_possible & is_old)
+        repeated = repeated[np.argsort(known.fetched_at_ms[repeated], kind="stable")]
+        ordered = np.concatenate([due[is_first], due[~is_first], repeated])
         return list(islice(_distinct_fetches(rows.commits, from_offsets, ordered), FETCHES_PER_SAMPLE))
 
     def _remove_outdated(self, report: LagReport) -> None:
@@ -284,10 +297,16 @@ class NextOffsets:
         self._known.keep_only(report.partitions)
 
     def add_results(self, results: Mapping[TailFetch, FetchResult], now_ms: int) -> None:
-        """Store the results of fetches."""
-        tails = {fetch: result for fetch, result in results.items() if isinstance(result, Tail)}
-        known = self._known.of_commits({_commit_of(fetch) for fetch in tails})
-        self._known.put({_commit_of(fetch): _join(known[_commit_of(fetch)], fetch, tails[fetch]) for fetch in tails})
+        """Store the results of fetches. If a repeated fetch fails, its earlier result counts as a new result."""
+        known = self._known.of_commits({_commit_of(fetch) for fetch in results})
+        joined: dict[Commit, Tail] = {}
+        for fetch, result in results.items():
+            earlier = known[_commit_of(fetch)]
+            if isinstance(result, Tail):
+                joined[_commit_of(fetch)] = _join(earlier, fetch, result)
+            elif earlier.is_record:
+                joined[_commit_of(fetch)] = earlier
+        self._known.put(joined, now_ms)
         for fetch, result in results.items():
             if isinstance(result, Tail):
                 self._refused_at_ms.pop(fetch.topic, None)
@@ -299,7 +318,7 @@ class NextOffsets:
         """Return a report in which lag is counted from the next record (rules 2 to 4)."""
         table, at = report.partitions, rows.at
         has_transactions = _is_in(table["topic"], self._with_transactions).to_numpy()
-        next_of_row, is_record, read_to = self._known.of_rows(rows.commits)
+        next_of_row, is_record, read_to, _ = self._known.of_rows(rows.commits)
         next_of_row = np.minimum(np.maximum(next_of_row, rows.committed), rows.ends)
         unread = rows.ends - next_of_row
         next_offsets = table["committed_offset"].to_numpy().copy()
@@ -351,8 +370,9 @@ def _join(known: Tail, fetch: TailFetch, result: Tail) -> Tail:
     """Return the combined result of earlier fetches and a new fetch.
 
     The new fetch does not change `next_offset` in two cases. First, an earlier fetch found aborted records. Second,
-    retention deleted the offset at which the new fetch should start. The deleted offsets may have had records.
+    retention deleted the offset at which the new fetch should start. The deleted offsets may have had records. A
+    repeated fetch (rule 2) starts at `next_offset`, and replaces the earlier result.
     """
-    is_continued = known.next_offset == known.read_to == fetch.from_offset
+    is_continued = known.is_record or known.next_offset == known.read_to == fetch.from_offset
     next_offset = result.next_offset if is_continued else known.next_offset
     return Tail(next_offset, result.is_record, result.read_to)

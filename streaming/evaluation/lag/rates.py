@@ -11,7 +11,8 @@ consume rate of a group partition:
 3. The points of a partition are removed if the committed offset or the timestamp decreases. The points are also removed
    if the committed offset changes but the timestamp does not. Possible reasons are a rewind, a new topic, or a
    coordinator with a slow clock. The points of a partition are also removed if the previous sample did not contain the
-   partition. The monitor stores points only in memory, so a restart removes all points.
+   partition, or if the topic id shows a new topic (`stored/topic_ids.py`). The monitor stores points only in memory, so
+   a restart removes all points.
 4. The monitor assumes that the committed offset rises evenly between two commits. So a group that commits every 60 s
    has the same rate as a group that commits every second. After a pause of more than WINDOW_MS, the monitor assumes
    that the offset rose only within the last WINDOW_MS before the new commit. Exception: if, at the previous sample, the
@@ -28,11 +29,13 @@ Rules for the produce rate of a topic partition:
 
 7. The monitor assumes that the end offset rises evenly between two samples. The monitor stores the sampled end offsets,
    so the rate is known after a restart. The rate is unknown if the samples cover less than MIN_SPAN_MS. If the end
-   offset decreases, all earlier samples are removed (`offset_points`, rule 2).
+   offset decreases, all earlier samples are removed (`offset_points`, rule 2). They are also removed if the topic id
+   shows a new topic.
 
 Rules for rows and groups:
 
-8. If the group is blocked, or if the topic or the partition does not exist, both rates are unknown.
+8. If the group is blocked, or if the topic or the partition does not exist, both rates are unknown. If the committed
+   offset is greater than the end offset, the consume rate is unknown, because the group has not read up to this offset.
 9. The rate of a group is the sum of the rates of its partitions. Deleted partitions are ignored. If the rate of any
    other partition is unknown, the rate of the group is unknown.
 10. Time to catch up = lag / (consume rate - produce rate). The time to catch up is known only if two conditions are
@@ -50,7 +53,7 @@ import pyarrow.compute as pc
 
 from assignors import TopicPartition
 from streaming.combine.big_endian import BoolArray, Float64Array, Int64Array
-from streaming.evaluation.lag.lag import BLOCKED, PARTITION_DELETED, TOPIC_DELETED, LagReport
+from streaming.evaluation.lag.lag import BLOCKED, END_BEFORE_COMMIT, PARTITION_DELETED, TOPIC_DELETED, LagReport
 from streaming.evaluation.lag.stored.sampled_offsets import SampledOffsets
 
 WINDOW_MS = 300_000
@@ -66,7 +69,8 @@ RATES_SCHEMA = pa.schema([("consumed_records_per_second", pa.float64()), ("produ
 DELETED = pa.array([TOPIC_DELETED, PARTITION_DELETED])
 """Reasons for an unknown lag of partitions that do not exist (rules 8 and 9)."""
 
-_WITHOUT_RATES = pa.array([BLOCKED, TOPIC_DELETED, PARTITION_DELETED])
+_WITHOUT_PRODUCE_RATE = pa.array([BLOCKED, TOPIC_DELETED, PARTITION_DELETED])
+_WITHOUT_CONSUME_RATE = pa.array([*_WITHOUT_PRODUCE_RATE.to_pylist(), END_BEFORE_COMMIT])
 _FIRST_ROWS = 64
 _NONE = -1
 """Placeholder for a missing point or a missing time."""
@@ -117,6 +121,10 @@ class CommitPoints:
         follows_pause = is_new & (pause_end_ms > last_ms)
         self._append(rows[follows_pause], last_offsets[follows_pause], pause_end_ms[follows_pause])
         self._append(rows[is_new], offsets[is_new], times_ms[is_new])
+
+    def forget(self, rows: Int64Array) -> None:
+        """Remove the points of the given rows."""
+        self._times_ms[rows[rows < len(self._times_ms)]] = _NONE
 
     def rates(self, rows: Int64Array, read_up_to_ms: Int64Array) -> Float64Array:
         """Return the consume rate of each row (rules 4 to 6). NaN means unknown."""
@@ -225,11 +233,16 @@ def rates(report: LagReport, ends: SampledOffsets, consumed: Float64Array | None
     partitions = report.partitions
     rows = ends.rows(partitions["topic"].combine_chunks(), partitions["partition"].to_numpy())
     produced = np.append(produce_rates(ends, report.sampled_at_ms), np.nan)[rows]  # NO_ROW is the last entry
-    has_none = pc.is_in(partitions["unknown_reason"].combine_chunks(), value_set=_WITHOUT_RATES).to_numpy(
-        zero_copy_only=False
-    )
-    columns = [np.full(len(rows), np.nan) if consumed is None else consumed, produced]
-    return pa.table([pa.array(column, mask=has_none | np.isnan(column)) for column in columns], schema=RATES_SCHEMA)
+    consumed = np.full(len(rows), np.nan) if consumed is None else consumed
+    reasons = partitions["unknown_reason"].combine_chunks()
+    columns = [_without(reasons, _WITHOUT_CONSUME_RATE, consumed), _without(reasons, _WITHOUT_PRODUCE_RATE, produced)]
+    return pa.table(columns, schema=RATES_SCHEMA)
+
+
+def _without(reasons: pa.Array, unknown: pa.Array, rates: Float64Array) -> pa.Array:
+    """Return the rates. A rate is null if it is NaN, or if the row's reason is in `unknown`."""
+    is_unknown = pc.is_in(reasons, value_set=unknown).to_numpy(zero_copy_only=False)
+    return pa.array(rates, mask=is_unknown | np.isnan(rates))
 
 
 def catch_up_seconds(lag: pa.Array, consumed: pa.Array, produced: pa.Array) -> pa.Array:

@@ -7,15 +7,15 @@ many old records in a short time. The monitor would also report silence before i
 
 1. The *window* is the last `window_seconds` before now. A generation without a record is in the window if its
    neighbouring records are in the window. A deleted group has no conditions.
-2. `rolling_restart`: the members are replaced one by one. All of the following statements must be true. At least two
-   members left the group, or rejoined the group with their group instance id. At least one member joined or rejoined.
-   The replaced members were in the group before the window began. Each replaced member left or rejoined only once. The
-   number of members that left and the number of members that joined differ by at most one, or by at most a quarter of
-   the group. All members that joined are still in the group. At least two thirds of the rebalances have a member that
-   joined, left or rejoined, or the cause `cooperative_followup`. The remaining rebalances can have other causes,
-   because clients sometimes rejoin for a reason that no record shows. If the strategy changed within the window, the
-   rule allows two replacements of each member. An upgrade from eager to cooperative (KIP-429) needs two rolling
-   restarts.
+2. `rolling_restart`: the members are replaced in several steps. All of the following statements must be true. At least
+   two members were replaced. A member was replaced if it left and a member joined, or if it rejoined with its
+   group instance id. Members left or rejoined in at least two records. The replaced members were in the group before
+   the window began. Each replaced member left or rejoined only once. The number of members that left and the number of
+   members that joined differ by at most one, or by at most a quarter of the group. All members that joined are still in
+   the group. At least two thirds of the rebalances have a member that joined, left or rejoined, or the cause
+   `cooperative_followup`. The remaining rebalances can have other causes, because clients sometimes rejoin for a reason
+   that no record shows. If the strategy changed within the window, the rule allows two replacements of each member. An
+   upgrade from eager to cooperative (KIP-429) needs two rolling restarts.
 3. `rebalance_storm`: the window has at least `storm_rebalances` rebalances and no rolling restart. A cooperative round
    that only assigns previously withheld partitions is not counted. The *start* of a group counts as one rebalance,
    because pods that start interrupt only their own work. The start is a time span. It begins when the group is created
@@ -221,7 +221,7 @@ def _has_only_leaves(rebalance: RebalanceSummary) -> bool:
 
 
 def is_rolling_restart(window: Sequence[RebalanceSummary]) -> bool:
-    """Return True if the members are being replaced one by one (rule 2)."""
+    """Return True if the members are being replaced in several steps (rule 2)."""
     rebalances = [rebalance for rebalance in window if rebalance.kind == REBALANCE]
     idle = sum(not _is_caused_by_members(rebalance) for rebalance in rebalances)
     if 3 * idle > len(rebalances) or not all(rebalance.is_whole for rebalance in window):
@@ -229,11 +229,23 @@ def is_rolling_restart(window: Sequence[RebalanceSummary]) -> bool:
     is_upgrade = any(STRATEGY_CHANGED in (rebalance.causes or ()) for rebalance in window)
     if _times_replaced(window) > (2 if is_upgrade else 1):
         return False
-    left, joined = sum(len(rebalance.gone) for rebalance in window), sum(len(rebalance.joined) for rebalance in window)
-    rejoined = sum(len(rebalance.rejoined) for rebalance in window)
+    left, joined = _sum_of(window, "gone"), _sum_of(window, "joined")
+    steps = sum(bool(rebalance.gone or rebalance.rejoined) for rebalance in window)
     members = max((rebalance.members for rebalance in window), default=0)
-    is_even = abs(left - joined) <= max(1, members // 4) and (joined > 0 or rejoined > 0)
-    return left + rejoined >= 2 and is_even
+    return _count_replaced(window) >= 2 and steps >= 2 and abs(left - joined) <= max(1, members // 4)
+
+
+def replaced_members(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: Limits) -> int:
+    """Return the number of members that were replaced in the window (rule 2). Rebalances of starts are ignored."""
+    return _count_replaced(_without_starts(recent, window_of(recent, read_up_to_ms, limits), limits))
+
+
+def _count_replaced(window: Sequence[RebalanceSummary]) -> int:
+    return _sum_of(window, "rejoined") + min(_sum_of(window, "gone"), _sum_of(window, "joined"))
+
+
+def _sum_of(window: Iterable[RebalanceSummary], change: str) -> int:
+    return sum(len(getattr(rebalance, change)) for rebalance in window)
 
 
 def _times_replaced(window: Iterable[RebalanceSummary]) -> int:

@@ -35,7 +35,7 @@ _KINDS = {
     words.FIRST_SEEN: "seen for the first time",
     words.CREATED: "created again",
     words.DELETED: "deleted",
-    words.UPGRADED: "upgraded to the consumer protocol (KIP-848)",
+    words.UPGRADED: "upgraded from the classic protocol",
     words.DOWNGRADED: "downgraded to the classic protocol",
 }
 _NO_COMMIT_AFTER = {

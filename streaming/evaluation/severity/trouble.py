@@ -18,7 +18,8 @@ Each rule that applies adds a trouble to the group. The first rule that applies 
 8. The work of the group is uneven (`evaluation/fairness/fairness.py`, rule 4).
 9. The status is WARN, and the lag in seconds is unknown or at least BEHIND_SECONDS. So new groups and groups with a
    small constant lag do not get this trouble.
-10. The state or the lag of the group is unknown. Without a fresh sample, the conditions are also unknown.
+10. The state or the lag of the group is unknown. Without a fresh sample, the conditions are also unknown. In the past,
+    the state does not count if no table row contains the state.
 
 If the first rule is the same for two groups, the group with more troubles comes first. Then the higher lag in seconds
 decides, then the higher lag in records, then the group id. Groups without a trouble come last. An unknown lag counts as
@@ -33,7 +34,7 @@ from dataclasses import dataclass
 from assignors.fairness.invariants import Rule
 from streaming.evaluation.assignment.drift import DRIFT
 from streaming.evaluation.assignment.rule_words import in_a_sentence, short_word
-from streaming.evaluation.facts import NO_LEADER, GroupFacts
+from streaming.evaluation.facts import NO_LEADER, UNKNOWN_TYPE, GroupFacts
 from streaming.evaluation.lag.lag import LOG_NOT_READ, NO_FRESH_SAMPLE
 from streaming.evaluation.lag.status import Status
 from streaming.evaluation.phrases import counted, in_words
@@ -192,7 +193,7 @@ def _slow(group: GroupFacts) -> Iterator[Trouble]:
 
 
 def _unknown(group: GroupFacts) -> Iterator[Trouble]:
-    if group.membership.state == UNKNOWN:
+    if group.membership.state == UNKNOWN and group.membership.group_type != UNKNOWN_TYPE:
         why = ", ".join(group.not_known).replace("_", " ")
         yield Trouble(UNKNOWN_RULE, "unknown", f"state unknown: {why}" if why else "state unknown")
     elif NO_FRESH_SAMPLE in group.lag.unknown:

@@ -23,6 +23,10 @@ from streaming.group.members import GroupMember
 from streaming.group.not_known import unknown_inputs
 from streaming.group.snapshot import GroupSnapshot
 
+NO_ASSIGNMENT = "the group has no assignment that can be evaluated"
+UNKNOWN_MEMBER = "the subscription or assignment of a member is unknown"
+"""Reasons why nothing is computed (rule 1)."""
+
 MAX_PARTITIONS = 500
 MAX_MEMBERS = 100
 
@@ -44,11 +48,11 @@ def what_if_refusal(snapshot: GroupSnapshot | None, *, is_blocked: bool, is_eval
     if is_blocked:
         return "an open transaction blocks the latest records of the group"
     if snapshot is None or not is_evaluated:
-        return "the group has no assignment that can be evaluated"
+        return NO_ASSIGNMENT
     if missing := unknown_topics(snapshot):
         return f"the partition count of these topics is unknown: {', '.join(missing[:3])}"
     if unknown_inputs(snapshot):
-        return "the subscription or assignment of a member is unknown"
+        return UNKNOWN_MEMBER
     return None
 
 

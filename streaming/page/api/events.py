@@ -35,6 +35,7 @@ import pyarrow as pa
 
 from streaming.delta.tables import GROUP_CONDITIONS, INCIDENTS, LAG_CAUSES, REBALANCES, Table
 from streaming.evaluation.rebalances.rebalance_words import describe_rebalance
+from streaming.past.moments import parse_moment
 
 Row = Mapping[str, Any]
 _PREFIX = "v1."
@@ -292,8 +293,11 @@ def cursor_of(since: str) -> Cursor:
 def _time_ms(text: str) -> int:
     if not text:
         return 0
-    if text.isascii() and text.isdecimal() and len(text) <= len(str(LATEST_MS)):
-        return min(int(text), LATEST_MS)
+    if text.isascii() and text.isdecimal():
+        at_ms = parse_moment(text)  # None for a date such as 20261126, which as milliseconds would be a time in 1970
+        if at_ms is None:
+            raise BadSinceError(f"since is a number, but not a time in milliseconds since 1970: {text}")
+        return at_ms
     try:
         time = datetime.fromisoformat(text.removesuffix("Z"))
         milliseconds = round((time if time.tzinfo else time.replace(tzinfo=timezone.utc)).timestamp() * 1000)

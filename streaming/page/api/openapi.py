@@ -1,7 +1,8 @@
 """Builds the OpenAPI document (version 3.1) of the API.
 
 The schemas come from the types in `documents`. The descriptions of fields come from `field_descriptions`. The filters
-come from `finding.search`. Schemas allow unknown fields, because later versions can add fields.
+come from `finding.search`. Schemas allow unknown fields, because later versions can add fields. `api.parameters` checks
+requests against the parameters in this document.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from streaming.page.addresses import MAX_LISTED
 from streaming.page.api.documents import (
     DEFAULT_EVENTS,
     MAX_EVENTS,
@@ -44,22 +46,26 @@ _NO_INCIDENT_TABLE: _Response = (
 )
 _NO_MOMENT: _Response = (
     "400",
-    "The query string, `at`, `from` or `to` is invalid. Or this combination of `at`, `from` and `to` is not possible.",
+    "A parameter is unknown or invalid. Or this combination of `at`, `from` and `to` is not possible.",
     ("Error", "PastError"),
 )
 _NO_LIST: _Response = (
     "400",
     (
-        "Possible reasons: the query string or `at` is invalid; the request contains `from` or `to`; a filter or the"
+        "Possible reasons: a parameter is unknown or invalid; the request contains `from` or `to`; a filter or the"
         " order is not possible together with `at`."
     ),
     ("Error", "PastError"),
 )
 _NO_PAST: _Response = (
     "400",
-    "The query string is invalid, or the request contains `at`, `from` or `to`.",
+    "A parameter is unknown or invalid, or the request contains `at`, `from` or `to`.",
     ("Error", "PastError"),
 )
+_WRONG_QUERY: _Response = ("400", "The query is invalid, or it contains a parameter.", ("Error",))
+_TOO_MANY_REQUESTS = "The client's address has more than 32 requests at the same time. This response is plain text."
+_NO_USER = "The request does not contain the name and the password of a user. This response is plain text."
+_PLAIN_TEXT = {"text/plain": {"schema": {"type": "string"}}}
 _ONLY_PRESENT = " This parameter is not possible together with `at`."
 _CATCHING_UP: _Response = (
     "503",
@@ -99,18 +105,7 @@ def _paths() -> dict[str, Any]:
         **_group_paths(cluster),
         **_incident_paths(cluster),
         **_event_paths(cluster),
-        ADDRESS: {
-            "get": {
-                "operationId": "getOpenApi",
-                "summary": "This document",
-                "responses": {
-                    "200": {
-                        "description": "The OpenAPI document.",
-                        "content": {"application/json": {"schema": {"type": "object"}}},
-                    }
-                },
-            }
-        },
+        ADDRESS: _get("getOpenApi", "This document", [], (("200", "The OpenAPI document.", ()), _WRONG_QUERY)),
     }
 
 
@@ -148,7 +143,7 @@ def _group_paths(cluster: Mapping[str, Any]) -> dict[str, Any]:
         f" {present_orders} are not possible together with `at`.",
         {"type": "string", "enum": list(SORTS)},
     )
-    limit = _parameter("limit", "Maximum number of groups.", {"type": "integer", "minimum": 0, "maximum": 20_000})
+    limit = _parameter("limit", "Maximum number of groups.", {"type": "integer", "minimum": 0, "maximum": MAX_LISTED})
     return {
         "/api/v1/groups": _get(
             "listGroups",
@@ -206,7 +201,7 @@ def _event_paths(cluster: Mapping[str, Any]) -> dict[str, Any]:
                 ("200", "The events.", ("Events",)),
                 (
                     "400",
-                    "`since` is neither a cursor nor a time. Or the request contains `at`, `from` or `to`.",
+                    "A parameter is unknown or invalid, or the request contains `at`, `from` or `to`.",
                     ("Error", "EventsError", "PastError"),
                 ),
                 ("404", "The cluster does not exist.", ("EventsError",)),
@@ -238,14 +233,22 @@ def _get(
     parameters: Sequence[Mapping[str, Any]],
     responses: Sequence[_Response],
 ) -> dict[str, Any]:
-    answers = {
-        status: {
-            "description": description,
-            "content": {"application/json": {"schema": {"anyOf": [{"$ref": f"{_SCHEMAS}{name}"} for name in names]}}},
-        }
+    answers: dict[str, Any] = {
+        status: {"description": description, "content": {"application/json": {"schema": _one_of(names)}}}
         for status, description, names in responses
     }
+    busy = answers.get("503", {"description": "", "content": {}})
+    answers["401"] = {"description": _NO_USER, "content": _PLAIN_TEXT}
+    answers["503"] = {
+        "description": f"{busy['description']} {_TOO_MANY_REQUESTS}".strip(),
+        "content": {**busy["content"], **_PLAIN_TEXT},
+    }
     return {"get": {"operationId": operation, "summary": summary, "parameters": list(parameters), "responses": answers}}
+
+
+def _one_of(names: Sequence[str]) -> Mapping[str, Any]:
+    """Return the schema of a response that matches one of the schemas. Without names, the response is any object."""
+    return {"anyOf": [{"$ref": f"{_SCHEMAS}{name}"} for name in names]} if names else {"type": "object"}
 
 
 def _schemas() -> dict[str, Any]:

@@ -14,6 +14,7 @@ import msgspec
 from streaming.delta.cells import timestamp_ms
 from streaming.evaluation.facts import Membership
 from streaming.page.api.as_json import condition_json, drift_json, member_json, partitions_json, summary_json
+from streaming.page.group import leader_first
 from streaming.page.overview import OverviewEntry
 from streaming.page.past.views import CoveredCluster
 from streaming.page.rebalance_rows import rebalances_of
@@ -68,7 +69,7 @@ def past_group_json(at_ms: int, cluster: CoveredCluster, past: PastGroup) -> dic
         "last_findings": _last_findings(past),
         "record_timestamp_ms": group.membership.record_timestamp_ms,
         "assigned_by": group.assignment.assigned_by,
-        "members": [member_json(msgspec.structs.asdict(member)) for member in group.members.each],
+        "members": [member_json(msgspec.structs.asdict(member)) for member in leader_first(group.members)],
         "strategies": [drift_json(msgspec.structs.asdict(drift)) for drift in group.assignment.drifts],
         "partitions": [asdict(one) for one in past.partitions],
         "rebalances": [asdict(one) for one in rebalances_of(past.rebalances)],

@@ -25,13 +25,22 @@ def group_prefix(path: str) -> str | None:
     return next((prefix for prefix in (GROUP_API, GROUP_PAGE) if path.startswith(prefix)), None)
 
 
+def has_past(path: str) -> bool:
+    """Return True if `at` is allowed for the path (rule 1).
+
+    >>> [has_past(path) for path in ("/", "/groups/a", "/topics/a")]
+    [True, True, False]
+    """
+    return path in LISTS or group_prefix(path) is not None
+
+
 def is_answerable(path: str) -> bool:
     """Return True if the monitor checks `at`, `from` and `to` for the path. Other paths ignore them (rule 3).
 
     >>> [is_answerable(path) for path in ("/", "/groups/a", "/topics/a", "/incidents/0a", "/style.css")]
     [True, True, True, True, False]
     """
-    return path in LISTS or group_prefix(path) is not None or _is_without_past(path)
+    return has_past(path) or _is_without_past(path)
 
 
 def refusal(path: str, given: Collection[str]) -> str | None:

@@ -34,7 +34,7 @@ class Documents:
 
     def _read_events(self, address: Address) -> Answer:
         clusters = {one.cluster for one in self._site.select_clusters(address.query)}
-        limit = max(1, address.whole_number("limit", DEFAULT_EVENTS, MAX_EVENTS))
+        limit = address.whole_number("limit", DEFAULT_EVENTS, MAX_EVENTS)
         if self._events is None or not clusters:
             return document({"error": "no such cluster"}, NOT_FOUND)
         try:

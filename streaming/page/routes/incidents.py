@@ -56,8 +56,14 @@ class IncidentPages:
         if group_id is not None and len(listing.open) == 1:
             address = f"{_PAGE}/{listing.open[0].incident.incident_id}"
             return Answer(b"", TEXT, FOUND, headers=(("Location", address),))
-        cluster = argument(query, "cluster")
-        return self._site.page("incidents.html", watched, listing=listing, group_id=group_id, selected_cluster=cluster)
+        return self._site.page(
+            "incidents.html",
+            watched,
+            listing=listing,
+            group_id=group_id,
+            selected_cluster=argument(query, "cluster"),
+            address=Address(_PAGE, query),
+        )
 
     def _list_document(self, query: str) -> Answer:
         watched, listing, _ = self._list(query)
@@ -80,6 +86,7 @@ class IncidentPages:
             "incident.html",
             [watched],
             entry=entry,
+            address=address,
             lag=lag_at_last_sample(watched, incident),
             groups=page_of(incident.groups, address, "groups_from", "groups"),
             evidence=page_of(incident.evidence, address, "evidence_from", "evidence"),

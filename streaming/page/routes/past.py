@@ -20,13 +20,13 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from streaming.delta.stored_table import NoTableError, TableReadError
-from streaming.page.addresses import MAX_LISTED, Address, addressed_name, group_address
+from streaming.page.addresses import MAX_LISTED, Address, addressed_name, encoded_path
 from streaming.page.api.past_json import comparison_json, past_group_json, past_groups_json, past_json
 from streaming.page.clusters import ClusterView
 from streaming.page.drift_words import misplaced_in_short
 from streaming.page.finding.search import WITHOUT_PAST, search_of
 from streaming.page.overview import DEFAULT_ROWS, merge_overviews, sorted_overview
-from streaming.page.past.parameters import AT, FROM, PARAMETERS, TO, group_prefix, is_answerable, refusal
+from streaming.page.past.parameters import AT, FROM, PARAMETERS, TO, group_prefix, has_past, is_answerable, refusal
 from streaming.page.past.views import (
     CoveredCluster,
     covered,
@@ -68,8 +68,7 @@ class PastRequest:
     @property
     def shown_address(self) -> Address:
         """The address of the request with a percent-encoded path, for links."""
-        path = self.address.path if self.group_id is None else group_address(self.group_id).partition("?")[0]
-        return Address(path, self.address.query)
+        return Address(encoded_path(self.address.path), self.address.query)
 
 
 class PastPages:
@@ -261,6 +260,7 @@ class PastPages:
             moment=None if at_ms is None else past_moment(at_ms, request.now_ms),
             not_stored=NOT_STORED,
             is_group=request.is_group,
+            has_past=has_past(request.address.path),
             group_id=request.group_id,
             given={name: request.address.argument(name) for name in (*PARAMETERS, "span")},
             address=request.shown_address,

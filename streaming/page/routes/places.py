@@ -56,4 +56,4 @@ class PlacePages:
         pages: dict[str, Any] = {
             part: page_of(getattr(found.detail, part), address, f"{part}_from", part) for part in place.parts
         }
-        return self._site.page(f"{place.kind}.html", [found.watched], detail=found.detail, **pages)
+        return self._site.page(f"{place.kind}.html", [found.watched], detail=found.detail, address=address, **pages)

@@ -1,8 +1,9 @@
 """Finds the periods in which the lag of a group was above its limit, from rows of `group_lag`.
 
-1. Each row of a partition contains the age of the oldest record that the group has not committed. While the partition
-   has a lag, this age grows by one second per second. So each row also shows at which time the lag exceeds the limit.
-   The period above the limit ends at the next row of the partition.
+1. Each row of a partition contains the age of the oldest record that the group has not committed. Until the last
+   measurement before the next row of the partition, the same record waits, so this age grows by one second per second.
+   So each row also shows at which time the lag exceeds the limit. If this time is after that measurement, the group may
+   have committed before, so there is no period. The period above the limit ends at the next row of the partition.
 2. The lag of the group is above the limit while at least one partition is above the limit.
 3. If a partition has rows but is not in the report, it is evaluated only until its last row.
 4. In periods without measurements, it is unknown whether the lag was above the limit.
@@ -27,11 +28,19 @@ class LateTimes:
     """Finds the periods above the limit.
 
     Call `add` for each piece of the window, the oldest piece first. `present` is the lag in the report of the group, or
-    None if this lag is unknown.
+    None if this lag is unknown. `measured_ms` are the sorted times of all measurements in the window and its look-back.
     """
 
-    def __init__(self, partitions: LagPartitions, limit_seconds: float, present: Lags | None, window: Window) -> None:
+    def __init__(
+        self,
+        partitions: LagPartitions,
+        limit_seconds: float,
+        present: Lags | None,
+        window: Window,
+        measured_ms: Sequence[int],
+    ) -> None:
         self._limit_seconds = limit_seconds
+        self._measured_ms = np.array([np.iinfo(np.int64).min, *measured_ms], dtype=np.int64)
         self._window = window
         earlier = [partitions.earlier_ages.get(one, (window.from_ms, np.nan)) for one in partitions.with_rows]
         self._times, self._ages = _columns(earlier)
@@ -78,7 +87,8 @@ class LateTimes:
     def _put(self, times: _Times, ages: _Ages, ends: _Times) -> None:
         """For each row, store the period above the limit (rule 1). `ends` contains the ends of these periods."""
         starts = times + np.maximum(0, 1000 * (self._limit_seconds - np.nan_to_num(ages))).astype(np.int64)
-        is_late = ~np.isnan(ages) & (starts < ends)
+        last_measured = self._measured_ms[np.maximum(np.searchsorted(self._measured_ms, ends) - 1, 0)]
+        is_late = ~np.isnan(ages) & (starts < ends) & (starts <= last_measured)
         starts, ends = _union(starts[is_late], ends[is_late])
         self._starts.append(starts)
         self._ends.append(ends)

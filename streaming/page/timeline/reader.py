@@ -10,8 +10,7 @@
    memory, at most `MAX_READS` requests read timelines of a cluster at the same time. Up to `MAX_WAITING_READS` other
    requests wait. The pages of all further requests show an error instead of the timeline.
 4. The reader caches a timeline of one hour for 10 s. A longer timeline is cached for at most `MAX_CACHE_SECONDS`.
-5. If a table cannot be read, a part of the timeline is missing, and `errors` contains the reason. A query also fails if
-   the group id contains a lone surrogate, because tables cannot contain lone surrogates.
+5. If a table cannot be read, a part of the timeline is missing, and `errors` contains the reason.
 """
 
 from __future__ import annotations
@@ -166,16 +165,19 @@ class _Reading:
             return _LagHistory()
         measured_ms = self._read(GROUP_LAG, lambda: self._tables.measured_ms(read), ())
         silent = silences(measured_ms, self._window)
-        points, above_limit = self._read(GROUP_LAG, lambda: self._lag_line(present, limit_seconds, silent), ((), ()))
+        points, above_limit = self._read(
+            GROUP_LAG, lambda: self._lag_line(present, limit_seconds, measured_ms, silent), ((), ())
+        )
         return _LagHistory(points, above_limit, silent, max(measured_ms, default=None))
 
     def _lag_line(
-        self, present: Lags | None, limit_seconds: float | None, silent: Sequence[Span]
+        self, present: Lags | None, limit_seconds: float | None, measured_ms: Sequence[int], silent: Sequence[Span]
     ) -> tuple[tuple[LagPoint, ...], tuple[Span, ...]]:
         """Return the lag and the periods above the limit. Only one piece of the rows is in memory at a time."""
-        partitions, pieces = self._tables.lag(self._window)
-        line = LagLine(partitions, present, self._window)
-        late = None if limit_seconds is None else LateTimes(partitions, limit_seconds, present, self._window)
+        window = self._window
+        partitions, pieces = self._tables.lag(window)
+        line = LagLine(partitions, present, window)
+        late = None if limit_seconds is None else LateTimes(partitions, limit_seconds, present, window, measured_ms)
         for rows in pieces:
             line.add(rows)
             if late is not None:

@@ -117,6 +117,7 @@ class BatchSink:
         started = time.monotonic()
         new_rows, batch_bytes = self._update_state(batch, batch_id)
         self._append(new_rows, batch_id)
+        self._put_positions(batch_id)
         batch_seconds = time.monotonic() - started
         self._monitor_state.put_batch_end(batch_seconds, self._clock.monitor_ms())
         _log.debug("%s: batch %d took %.2f s", self._cluster, batch_id, batch_seconds)
@@ -150,10 +151,7 @@ class BatchSink:
         self._monitor_state.put_gap_totals(closed)
         last_records = [self._apply_commits(event) for event in partition_events]
         self._clock.take_records(_records(received_ms, last_records, updates))
-        known, positions = self._monitor_state.view().health.positions, self._positions(batch_id)
-        report_rewound(self._cluster, self._monitor_state, find_backward_positions(known, positions))
         self._foreign_records.report(partition_batches)
-        self._monitor_state.put_health(positions=positions)
         gaps = [gap for event in closed for gap in event.gaps]
         _log.debug(
             "%s: batch %d: %d groups, %d partitions", self._cluster, batch_id, len(updates), len(partition_states)
@@ -172,6 +170,15 @@ class BatchSink:
         commits = table_of(event.commits, COMMIT_SCHEMA)
         self._committed_offsets.apply(commits)
         return _last_records(commits)
+
+    def _put_positions(self, batch_id: int) -> None:
+        """Store the positions after the batch.
+
+        Call this method only after the append. Otherwise a cluster is ready although each append fails.
+        """
+        known, positions = self._monitor_state.view().health.positions, self._positions(batch_id)
+        report_rewound(self._cluster, self._monitor_state, find_backward_positions(known, positions))
+        self._monitor_state.put_health(positions=positions)
 
     def _positions(self, batch_id: int) -> Mapping[int, int]:
         """Return the next offset to read in each partition. In the polling mode, return `polled_positions`."""

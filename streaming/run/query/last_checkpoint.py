@@ -10,6 +10,10 @@ read with B. So with A, the monitor would read these records again and write the
 3. A start is allowed only if the file contains the id of this checkpoint or the id in `Identity.after`.
 4. If the file is missing, or if a read or a write of the file fails, the monitor does not check the id. A failure is
    logged.
+5. Before a repair removes rows of a cluster, it replaces the id with the name of the table and of the repair. Then
+   every existing checkpoint of the cluster is refused. A new checkpoint is allowed (rule 2). Its monitor writes the
+   removed rows again that are newer than the last remaining row of their group, if the topic still contains their
+   records. The id is replaced for each `source.kind`.
 """
 
 from __future__ import annotations
@@ -19,11 +23,15 @@ from collections.abc import Callable
 
 from py4j.protocol import Py4JError
 
+from streaming.config.settings import ADMIN_API_SOURCE, OFFSETS_TOPIC_SOURCE
 from streaming.errors import STAYS, RemedyError
+from streaming.run.query.table_progress import RowsMissingError
 from streaming.run.writers import FOLDER, digest
 from streaming.spark.causes import plain_cause
 from streaming.spark.checkpoint import Identity
 from streaming.spark.files import Files
+
+_REPAIRED = "repaired"
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +48,7 @@ class LastCheckpoint:
     def __init__(self, open_files: Callable[[], Files], cluster: str, source: str) -> None:
         self._open_files = open_files
         self._cluster = cluster
-        self._name = f"{FOLDER}/last-{digest(cluster)}-{source}"
+        self._name = _name(cluster, source)
 
     def read(self) -> str:
         """Return the id in the file, or an empty string if the id is unknown."""
@@ -53,11 +61,13 @@ class LastCheckpoint:
     def take(self, identity: Identity, checkpoint: str) -> None:
         """Store the id of this checkpoint. Call this method before the first append.
 
-        Raises CheckpointPassedError if rule 3 does not allow the start. `checkpoint` is the folder of the checkpoint,
-        for the error message.
+        Raises CheckpointPassedError or RowsMissingError if rule 3 does not allow the start. `checkpoint` is the folder
+        of the checkpoint, for the error message.
         """
         last = self.read()
         if last not in {"", identity.checkpoint_id, identity.after}:
+            if last.startswith(f"{_REPAIRED} "):
+                raise RowsMissingError(_repair_text(self._open_files().uri(""), self._cluster, last))
             raise CheckpointPassedError(
                 f"checkpoint {checkpoint} does not know the last rows of cluster {self._cluster!r}, because a monitor"
                 " with a different checkpoint wrote them. This monitor would write these rows again: run"
@@ -72,3 +82,28 @@ class LastCheckpoint:
     def _report(self, error: Exception) -> None:
         cause = plain_cause(error)
         _log.warning("%s: cannot detect rows of a different checkpoint: %s: %s", self._cluster, self._name, cause)
+
+
+def store_repair(files: Files, cluster: str, table: str, stamp: str) -> None:
+    """Refuse all existing checkpoints of a cluster, because a repair removes rows from a table (rule 5).
+
+    `files` is the folder of the tables. `stamp` is different for each repair. Raises OSError.
+    """
+    for source in (OFFSETS_TOPIC_SOURCE, ADMIN_API_SOURCE):
+        name = _name(cluster, source)
+        last = (files.read(name) or b"").decode(errors="replace")
+        earlier = last if last.startswith(f"{_REPAIRED} ") else _REPAIRED
+        files.write(name, f"{earlier} {table}.{stamp}".encode())
+
+
+def _name(cluster: str, source: str) -> str:
+    return f"{FOLDER}/last-{digest(cluster)}-{source}"
+
+
+def _repair_text(root: str, cluster: str, stored: str) -> str:
+    names = sorted({repair.partition(".")[0] for repair in stored.split()[1:]})
+    return (
+        f"tables in {root.rstrip('/')} miss rows of cluster {cluster!r} ({', '.join(names)}), because"
+        " `rebuild --repair-tables` removed damaged files: run `rebalance-monitor rebuild` for this cluster. After a"
+        " rebuild, the next run can write missing rows again only if their records are still in the topic"
+    )

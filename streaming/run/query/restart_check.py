@@ -1,6 +1,7 @@
 """Check whether a restart of a failed query can help.
 
-1. If the checkpoint or a table is damaged, the run ends, because a restart cannot repair it.
+1. If the checkpoint or a table is damaged, the run ends, because a restart cannot repair it. If a table was removed or
+   restored, the run also ends, because the open handle of the table refers to missing files.
 2. If the checkpoint was removed, the run ends, and the next run creates a new checkpoint.
 3. Spark's client needs seconds to read a checkpoint on remote storage. So the files of a remote checkpoint are checked
    only after a failure with a new reason. Tables on remote storage are not checked.
@@ -11,10 +12,11 @@ from __future__ import annotations
 
 import errno
 
+from deltalake.exceptions import DeltaError
 from pyspark.sql import SparkSession
 
 from streaming.delta.on_disk import DeltaTables
-from streaming.delta.table_files import refuse_damaged_tables
+from streaming.delta.table_files import UnusableTableError, refuse_damaged_tables
 from streaming.errors import RemedyError
 from streaming.run.failures import SparkEndedError
 from streaming.run.query.prepare import check_age
@@ -36,6 +38,7 @@ def check_restart_helps(session: SparkSession, files: Files, tables: DeltaTables
     """
     if not is_running(session):
         raise SparkEndedError
+    refuse_damaged_tables(tables.root)
     uri = files.uri("").rstrip("/")
     folder = local_folder(uri)
     try:
@@ -43,8 +46,24 @@ def check_restart_helps(session: SparkSession, files: Files, tables: DeltaTables
             raise CheckpointDamagedError(uri, damage)
         if read_identity(files) is None:
             raise CheckpointRemovedError(f"checkpoint {uri} was removed: the next start creates a new one")
-        check_age(files, tables.last_batch())
+        check_age(files, _last_batch(tables))
     except OSError as error:
         if folder is not None or error.errno != errno.EIO:
             raise CheckpointError(f"checkpoint {uri} cannot be read: {plain_cause(error)}") from error
-    refuse_damaged_tables(tables.root)
+
+
+def _last_batch(tables: DeltaTables) -> int:
+    """Return the last batch in the tables, or -1 if remote storage does not answer (rule 4).
+
+    Raises UnusableTableError if files of a local table are missing.
+    """
+    try:
+        return tables.last_batch()
+    except DeltaError as error:
+        if local_folder(tables.root) is None:
+            return -1
+        raise UnusableTableError(
+            f"a table in {tables.root} was removed or replaced while the monitor was running ({plain_cause(error)}):"
+            " restore the table from a backup, or run `rebalance-monitor rebuild`. After a rebuild, the next run can"
+            " write missing rows again only if their records are still in the topic"
+        ) from error

@@ -11,10 +11,11 @@ of the progress, the rows would be lost without an error.
 2. The file is written after the tables. If the process is killed between the two writes, the progress in the file is
    lower than the progress of the tables. This is allowed.
 3. The start is refused if the progress of a table is lower than the progress in the file. As a remedy, `rebuild`
-   creates a new checkpoint, so the monitor reads the topic from its start. The monitor then writes the missing rows
-   again if the topic still contains their records.
+   creates a new checkpoint, so the monitor reads the topic from its start. The monitor then can write missing
+   rows again only if the topic still contains their records.
 4. If `paths.tables` has changed, the file is ignored, because a new folder may be empty.
 5. A missing file is ignored. A damaged file is also ignored, but a warning is logged.
+6. A repair can remove rows from the middle of a table. `last_checkpoint` detects this loss.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class ProgressFile:
                     f"table {self._tables.root}/{name} misses its last rows (it has version {now.version} and batch"
                     f" {now.last_batch}, but the monitor wrote version {before.version} and batch {before.last_batch}):"
                     " restore the table from a backup, or run `rebalance-monitor rebuild`. After a rebuild, the next"
-                    " run writes the missing rows again if their records are still in the topic"
+                    " run can write missing rows again only if their records are still in the topic"
                 )
 
     def _read(self) -> StoredProgress | None:

@@ -10,7 +10,8 @@ from datetime import date, timedelta
 
 from streaming.delta.cells import utc
 from streaming.delta.on_disk import DeltaTables
-from streaming.delta.table_files import REPAIR_REMEDY, find_table_damage
+from streaming.delta.table_files import find_table_damage
+from streaming.errors import REPAIR_REMEDY
 from streaming.spark.causes import plain_cause
 from streaming.spark.folder import local_folder
 
@@ -39,20 +40,25 @@ class Upkeep:
         self._retention = timedelta(days=retention_days)
         self._maintenance_interval_seconds = maintenance_interval_seconds
         self._due_seconds = time.monotonic() + min(FIRST_AFTER_SECONDS, maintenance_interval_seconds)
+        self._deletion_time_ms: int | None = None
         self._lock = threading.Lock()
         self._running: threading.Thread | None = None
 
-    def start_if_due(self, now_ms: int) -> None:
+    def start_if_due(self, deletion_time_ms: int | None) -> None:
         """Start the maintenance if the interval has passed and the previous maintenance has ended.
 
-        The maintenance deletes rows that are older than `retention_days` at the time `now_ms`.
+        The maintenance deletes rows that are older than `retention_days` at the latest `deletion_time_ms` of all
+        clusters (`ClusterSample.deletion_time_ms`). If every `deletion_time_ms` is None, no row is deleted.
         """
         with self._lock:
+            if deletion_time_ms is not None:
+                self._deletion_time_ms = max(deletion_time_ms, self._deletion_time_ms or 0)
             is_running = self._running is not None and self._running.is_alive()
             if is_running or time.monotonic() < self._due_seconds:
                 return
             self._due_seconds = time.monotonic() + self._maintenance_interval_seconds
-            keep_from = (utc(now_ms) - self._retention).date()
+            now_ms = self._deletion_time_ms
+            keep_from = date.min if now_ms is None else (utc(now_ms) - self._retention).date()
             self._running = threading.Thread(target=self._tidy, args=(keep_from,), name="upkeep", daemon=True)
             self._running.start()
 

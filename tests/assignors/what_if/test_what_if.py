@@ -217,12 +217,14 @@ def test_what_a_new_member_subscribes_to(subscriptions: dict[str, str], expected
         (FOUR, Change(members=-2), "2 of 2 members leave: no member is left"),
         (FOUR, Change(partitions={"t": 3}), "t has 4 partitions; topics do not shrink"),
         (FOUR, Change(partitions={"x": 3}), "no member subscribes to x"),
+        (FOUR, Change(partitions={"t": 1_000_001}), "the group would have more than 1000000 partitions"),
+        (FOUR, Change(members=99_999), "the group would have more than 100000 members"),
         (group({"t": 4}), Change(members=1), "the group has no members"),
         (group({"t": 4}), Change(), "the group has no members"),
     ],
 )
 def test_an_impossible_change_is_rejected_with_a_reason(spec: GroupSpec, change: Change, message: str):
-    """Changes come from the command line."""
+    """Changes come from the command line. 100,000,000 partitions used all memory."""
     with pytest.raises(ImpossibleChangeError, match=message):
         what_if(spec, {}, [BUILT_IN["range"]], change)
 

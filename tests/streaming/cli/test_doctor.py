@@ -109,8 +109,8 @@ def test_the_labels_of_test_alerts_select_the_route_of_a_team(monkeypatch: pytes
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--prometheus", "prometheus:9090"), "--prometheus: an address must be http(s)://HOST"),
-        (("--alertmanager", f"http://me:{SECRET}@am"), "--alertmanager: an address must be http(s)://HOST"),
+        (("--prometheus", "prometheus:9090"), "'--prometheus': an address must be http(s)://HOST"),
+        (("--alertmanager", f"http://me:{SECRET}@am"), "'--alertmanager': an address must be http(s)://HOST"),
         (("--alert-label", "payments"), "'payments' is not NAME=VALUE"),
         (("--alert-label", "alertname=X"), "the command itself sets the label alertname"),
         (("--alert-label", "severity=page"), "the command itself sets the label severity"),

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from confluent_kafka import Consumer
-from deltalake import write_deltalake
 from kafka import KafkaConsumer, TopicPartition
 from kafka.admin import NewTopic
 from kafka.structs import OffsetAndMetadata
@@ -23,16 +22,19 @@ import streaming.delta.stored_table
 from streaming.cli.groups import _listing_warnings, _read_conditions, groups
 from streaming.cli.text.group_output import AnsweredGroup, group_as_json, group_table
 from streaming.config.load import Settings
-from streaming.config.settings import KafkaSettings
-from streaming.delta.rows import arrow_table, condition_rows
+from streaming.config.settings import KafkaSettings, PathSettings
+from streaming.delta.rows import condition_rows
 from streaming.delta.stored_table import NoTableError, TableReadError
-from streaming.delta.tables import GROUP_CONDITIONS, PARTITIONED_BY
+from streaming.delta.tables import GROUP_CONDITIONS
 from streaming.embedded import EmbeddedBroker
 from streaming.embedded.ports import free_port
+from streaming.errors import RemedyError
 from streaming.evaluation.conditions.condition_tracker import Condition, ConditionChange
 from streaming.group.listing import CLUSTER_NOT_DESCRIBABLE, DescribedGroup, GroupListing, ListedGroup, ListingGap
 from streaming.group.printable import in_ranges
 from streaming.sampling.connection import Connection
+from tests.streaming.groups import written
+from tests.streaming.past.history import write_life, write_rows
 from tests.streaming.polled.answers import classic, classic_member, modern, modern_member
 
 WAIT_SECONDS = 30.0
@@ -130,6 +132,20 @@ def test_an_address_without_a_port_is_refused():
     assert "'kafka' is not HOST:PORT" in result.output
 
 
+@pytest.mark.parametrize("address", ["localhost:9560", "http://u:hunter2@localhost", "http://[::1", "http://h:0"])
+def test_a_wrong_address_of_the_monitor_is_refused_and_not_shown(address: str):
+    """A password in the address was printed and never used. An invalid IPv6 address was a traceback."""
+    result = CliRunner().invoke(groups, ["--monitor", address])
+    assert result.exit_code == 2
+    assert "'--monitor': an address must be http(s)://HOST" in result.stderr
+    assert address not in result.stderr
+
+
+def test_an_empty_address_of_the_monitor_is_refused():
+    """The variable MONITOR in a command of the runbook can be empty."""
+    assert CliRunner().invoke(groups, ["--monitor", ""]).exit_code == 2
+
+
 def test_missing_values_are_shown_as_unknown():
     """Rule 2: an old broker lists fewer fields, and some groups may not be described."""
     group = AnsweredGroup("a", ListedGroup(None, "consumer", None, 1), None, "group_authorization_failed")
@@ -168,28 +184,30 @@ def test_missing_values_are_shown_as_unknown():
         ),
         (classic(classic_member("a", []), state="PreparingRebalance"), "", "nothing is assigned at the moment"),
         (classic(), "", "no members"),
+        (classic(classic_member("a", [0, 2]), classic_member("b", [3])), "?", "partition 1 has no owner"),
+        (classic(classic_member("a", [0, 1, 2**31 - 1])), "?", "an absurd partition number"),
     ],
 )
 def test_the_table_shows_the_fairness_of_a_group(described: DescribedGroup, message: str, why: str):
-    """An unavoidable difference is fair."""
+    """An unavoidable difference is fair. An absurd partition number once ended the command with a MemoryError."""
     group = AnsweredGroup("g", ListedGroup(described.group_type, "consumer", described.state, 1), described, None)
     assert list(group_table([group], None).columns[5].cells) == [message], why
 
 
 def conditions_in(folder: Path, *names: str, cluster: str = "default") -> None:
-    """Write active conditions of group `a` of a cluster to the table, as the monitor does."""
+    """Write the tables of a cluster, with active conditions of group `a`, as the monitor does."""
     changes = [
         ConditionChange("a", Condition(name, 60_000, "pod-3"), active=True, read_up_to_ms=60_000) for name in names
     ]
-    table = arrow_table(GROUP_CONDITIONS, condition_rows(cluster, 60_000, changes))
-    write_deltalake(str(folder / GROUP_CONDITIONS.name), table, mode="append", partition_by=list(PARTITIONED_BY))
+    write_life(folder, [written(10, 1)], "a", cluster)
+    write_rows(folder, {GROUP_CONDITIONS: condition_rows(cluster, 60_000, changes)})
 
 
 def test_the_table_shows_the_conditions_of_a_group(tmp_path: Path):
     """Only conditions of the configured cluster are shown, not those of a group with the same name elsewhere."""
     conditions_in(tmp_path, "flapping_member", "rebalance_storm")
     conditions_in(tmp_path, "silent_group", cluster="other")
-    conditions = _read_conditions(Settings(), str(tmp_path), is_other_cluster=True)
+    conditions = _read_conditions(Settings(), str(tmp_path), None, is_other_cluster=False)
     fine, restless = (AnsweredGroup(name, ListedGroup("classic", "", "Stable", 1), None, "no_answer") for name in "ba")
     table = group_table([fine, restless], conditions)
     assert [list(column.cells) for column in table.columns if column.header == "conditions"] == [
@@ -203,6 +221,60 @@ def test_the_table_shows_the_conditions_of_a_group(tmp_path: Path):
     }
 
 
+PROD = Settings(kafka=KafkaSettings(cluster="prod"))
+
+
+@pytest.mark.parametrize(
+    ("stored", "settings", "cluster", "is_other_cluster", "expected"),
+    [
+        (["demo"], Settings(), None, True, "storm of demo"),
+        (["demo"], Settings(), "demo", True, "storm of demo"),
+        (["demo", "eu"], Settings(), "demo", True, "storm of demo"),
+        (["demo"], Settings(), "prod", True, "contain no cluster 'prod', only demo"),
+        (["demo", "eu"], Settings(), None, True, "contain several clusters: set --cluster to one of demo, eu"),
+        (["demo"], Settings(), None, False, "contain no cluster 'default', only demo"),
+        (["demo", "prod"], PROD, "prod", False, "storm of prod"),
+    ],
+)
+def test_the_conditions_are_those_of_the_cluster_or_an_error(  # noqa: PLR0913, PLR0917 - the columns of the cases
+    tmp_path: Path, stored: list[str], settings: Settings, cluster: str | None, is_other_cluster: bool, expected: str
+):
+    """The command searched the tables for the cluster `default`, and showed that a flapping group has no condition."""
+    for name in stored:
+        conditions_in(tmp_path, f"storm of {name}", cluster=name)
+
+    def read() -> str:
+        try:
+            found = _read_conditions(settings, str(tmp_path), cluster, is_other_cluster=is_other_cluster)
+        except RemedyError as error:
+            return str(error).partition(str(tmp_path))[2].strip()
+        return ", ".join(row["condition"] for row in (found or {})["a"])
+
+    assert read() == expected
+
+
+def test_conditions_are_unknown_if_the_configured_tables_do_not_contain_the_cluster(tmp_path: Path):
+    """An empty list would look like a group without conditions."""
+    conditions_in(tmp_path, "storm", cluster="demo")
+    settings = Settings(paths=PathSettings(tables=str(tmp_path)))
+    assert _read_conditions(settings, None, None, is_other_cluster=False) is None
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--cluster", "demo", "--tables", "T"), "no broker at"),
+        (("--cluster", "demo", "--monitor", "http://localhost:1"), "no broker at"),
+        (("--cluster", "demo"), "no cluster 'demo' is configured"),
+    ],
+)
+def test_a_cluster_of_the_tables_or_the_monitor_needs_no_settings(options: tuple[str, ...], message: str):
+    """Each name except `default` was an error, so the cluster in the tables could not be selected."""
+    arguments = ["--bootstrap-server", f"127.0.0.1:{free_port()}", *options]
+    result = CliRunner(env={"REBALANCE_MONITOR_KAFKA__CONNECT_TIMEOUT_SECONDS": "0.1"}).invoke(groups, arguments)
+    assert (result.exit_code, message in result.output) == (1, True)
+
+
 def test_the_groups_are_listed_even_if_the_tables_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A user may have access to the brokers but not to the object store."""
 
@@ -210,18 +282,18 @@ def test_the_groups_are_listed_even_if_the_tables_cannot_be_read(tmp_path: Path,
         raise OSError("Generic S3 error\nError performing GET")
 
     monkeypatch.setattr(streaming.delta.stored_table, "DeltaTable", refuse)
-    assert _read_conditions(Settings(), None, is_other_cluster=False) is None
+    assert _read_conditions(Settings(), None, None, is_other_cluster=False) is None
     with pytest.raises(
         TableReadError, match=r"cannot be read \(Generic S3 error\): check that the storage is reachable"
     ):
-        _read_conditions(Settings(), str(tmp_path), is_other_cluster=False)
+        _read_conditions(Settings(), str(tmp_path), None, is_other_cluster=False)
 
 
 def test_without_tables_of_the_requested_cluster_no_conditions_are_shown(tmp_path: Path):
     """The configured tables belong to the configured cluster. A given folder without tables is an error."""
-    assert _read_conditions(Settings(), None, is_other_cluster=True) is None
+    assert _read_conditions(Settings(), None, None, is_other_cluster=True) is None
     with pytest.raises(NoTableError):
-        _read_conditions(Settings(), str(tmp_path), is_other_cluster=False)
+        _read_conditions(Settings(), str(tmp_path), None, is_other_cluster=False)
 
 
 def test_control_characters_in_a_name_are_escaped():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,10 +42,35 @@ def test_a_wrong_setting_ends_with_the_code_for_permanent_errors(tmp_path: Path)
     assert "kafka.bootstrap_servers: address 1 is not host:port" in ended.stderr
 
 
+@pytest.mark.parametrize(("command", "exit_code"), [(("run",), STAYS), (("rebuild",), STAYS), (("broker",), 1)])
+def test_no_folder_for_temporary_files_is_a_permanent_error(
+    command: tuple[str, ...], exit_code: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    """With full disks, or with a read-only root file system and no mount at /tmp, this was a traceback."""
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: [str(tmp_path / "missing")])
+    ended = CliRunner().invoke(main, command)
+    assert ended.exit_code == exit_code
+    assert ended.stderr.startswith("Error: temporary files cannot be created (No usable temporary directory found in")
+    assert len(ended.stderr.splitlines()) == 1
+    assert "set TMPDIR to a writable folder" in ended.stderr
+
+
 def test_a_strategy_that_cannot_be_loaded_is_a_permanent_error(monkeypatch: pytest.MonkeyPatch):
     """For example, the image does not contain the user's package."""
     monkeypatch.setenv(f"{ENVIRONMENT_PREFIX}EVALUATION__ASSIGNORS", '["nowhere:Nothing"]')
     assert CliRunner().invoke(main, ["run"]).exit_code == STAYS
+
+
+@pytest.mark.parametrize("command", [("run",), ("config", "check")])
+def test_an_unusable_file_of_the_port_is_a_permanent_error(
+    command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    """`run` ended with code 1, so systemd restarted it for ever. `config check` did not find the error."""
+    monkeypatch.setenv(f"{ENVIRONMENT_PREFIX}METRICS__BASIC_AUTH_USERS_FILE", str(tmp_path / "users"))
+    ended = CliRunner().invoke(main, command)
+    assert ended.exit_code == (STAYS if command == ("run",) else 1)
+    assert f"{tmp_path}/users cannot be read" in ended.stderr
 
 
 def test_a_broker_that_does_not_answer_is_a_temporary_error(monkeypatch: pytest.MonkeyPatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,11 @@ from streaming.cli.what_if import what_if
 from streaming.delta.rows import arrow_table
 from streaming.delta.tables import GROUP_GENERATIONS, PARTITIONED_BY
 from streaming.evaluation.group_update import GroupState, apply_batch
-from streaming.events import GroupEvent
+from streaming.evaluation.what_if.inputs import NO_ASSIGNMENT, UNKNOWN_MEMBER
+from streaming.events import SHARE, STREAMS, GroupEvent, GroupMetadataWritten
 from streaming.group.snapshot import GroupSnapshot
-from tests.streaming.groups import emptied, formed, member, written
+from tests.streaming.groups import at, emptied, formed, member, metadata, written
+from tests.streaming.past.history import lag_row, write_lag
 from tests.streaming.table_rows import update_rows
 
 TOPICS = ["t0", "t1", "t2", "t3"]
@@ -34,6 +37,14 @@ MODERN = list(formed(0))
 """A KIP-848 group with one member."""
 KIP_429 = ["--offers", "range", "--offers", "cooperative-sticky,range", "--offers", "cooperative-sticky"]
 """The migration from range to cooperative-sticky in two rolling restarts."""
+
+
+ABSURD = written(0, 1, [member("a", {"t0": [0, 1, 2**31 - 1]}, TOPICS)])
+
+
+def typed(protocol: str, protocol_type: str = "consumer") -> GroupEvent:
+    """Return a classic group with one strategy and protocol type."""
+    return GroupMetadataWritten(at(0), metadata(1, [FIRST], protocol=protocol, protocol_type=protocol_type))
 
 
 def write(folder: Path, events: Sequence[GroupEvent], cluster: str = "prod") -> None:
@@ -109,24 +120,44 @@ def test_a_fair_group_has_no_text_below_the_table(tmp_path: Path) -> None:
         ([SKEWED], ["--topic", "t0=2"], "topics do not shrink"),
         ([SKEWED], ["--topic", "nobody=9"], "no member subscribes to nobody"),
         ([SKEWED], ["--topic", "t0"], "is not TOPIC=COUNT"),
+        ([SKEWED], ["--topic", f"t0={5_000 * '9'}"], "the number of partitions of 't0' has more than 9 digits"),
+        ([SKEWED], ["--topic", "t0=100000000"], "the group would have more than 1000000 partitions"),
+        ([SKEWED], ["--members", "1000000000"], "the group would have more than 100000 members"),
         ([SKEWED], ["--members", "-2"], "no member is left"),
         ([SKEWED], ["--strategy", "rang"], "unknown assignor 'rang'"),
-        ([SKEWED], ["--cluster", "other"], "contain no group 'g'"),
+        ([SKEWED], ["--cluster", "other"], "contain no cluster 'other', only prod"),
         ([SKEWED], ["--offers", "range sticky range"], "contains 3 lists, but the group has 2 members"),
         ([SKEWED], ["--offers", "range,,sticky"], "contains an empty name"),
         ([SKEWED], ["--offers", " "], "contains an empty name"),
         ([SKEWED], ["--offers", "range", "--members", "+1"], "--offers cannot be combined with"),
         ([SKEWED], ["--offers", "range", "--strategy", "range"], "--offers cannot be combined with"),
         (MODERN, ["--offers", "range"], "its members do not vote for a strategy"),
+        ([ABSURD], [], "a member has partition 2147483647, but only 3 partitions of the topic have an owner"),
+        ([typed("stream")], [], NO_ASSIGNMENT),
+        ([typed("default", "connect")], [], NO_ASSIGNMENT),
+        (formed(0, group_type=SHARE), [], NO_ASSIGNMENT),
+        (formed(0, group_type=STREAMS), [], NO_ASSIGNMENT),
+        ([written(0, 1, [replace(FIRST, subscription=None)])], [], UNKNOWN_MEMBER),
+        ([written(0, 1, [FIRST, replace(SECOND, assignment=None)])], [], UNKNOWN_MEMBER),
     ],
 )
 def test_an_invalid_question_is_an_error_without_a_traceback(
     tmp_path: Path, events: list[GroupEvent], arguments: list[str], message: str
 ) -> None:
+    """Before, share and streams groups had a table, and an absurd partition number ended in a MemoryError."""
     refused = run(tmp_path, events, *arguments)
     assert refused.exit_code != 0
     assert message in " ".join(refused.output.split())
     assert "Traceback" not in refused.output
+
+
+def test_a_group_that_only_commits_is_explained(tmp_path: Path) -> None:
+    """Its consumers assign partitions themselves. The command reported that the tables do not contain the group."""
+    write_lag(tmp_path, lag_row(11_000, 7, group_id="batch"))
+    write(tmp_path, [SKEWED])
+    for name, message in (("batch", "committed offsets of 'batch', but no members"), ("x", "no members of 'x'")):
+        result = CliRunner().invoke(what_if, [name, "--tables", str(tmp_path)])
+        assert (result.exit_code, message in result.output) == (1, True)
 
 
 def test_the_examples_in_the_docstrings_are_true() -> None:

@@ -93,7 +93,7 @@ def logs(draw: Callable[..., Any], max_records: int = 40, partitions: int = 3) -
         offsets_topic_offset = ends[offsets_topic_partition] + draw(st.sampled_from([0, 0, 0, 1, 5]))
         ends[offsets_topic_partition] = offsets_topic_offset + 1
         records.append(
-            LogRecord(key, value, offsets_topic_partition, offsets_topic_offset, draw(st.integers(-1, 10_000)))
+            LogRecord(key, value, offsets_topic_partition, offsets_topic_offset, draw(st.integers(0, 10_000)))
         )
     return records
 

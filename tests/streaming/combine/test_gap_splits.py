@@ -73,7 +73,7 @@ def group_logs(draw: Callable[..., Any]) -> list[LogRecord]:
 
     A random seed makes the records. Drawn one by one, they rarely include a rebalance with commits on both sides.
     """
-    rng, kafka_offsets, times_ms = Random(draw(st.integers(0, 2**32))), [0, 0], [10_000, 10_000]
+    rng, kafka_offsets, times_ms = Random(draw(st.integers(0, 2**32))), [0, 0], [10_000_000, 10_000_000]
     hole_rate, steps_ms = draw(st.sampled_from([0, 0, 0.05])), draw(st.sampled_from(STEPS_MS))
     records = []
     for _ in range(draw(st.integers(0, 80))):

@@ -122,5 +122,5 @@ def test_partition_states_and_batches_survive_their_encoding(records: list[LogRe
 
 def test_a_quarantined_record_keeps_every_byte() -> None:
     key, value = bytes(range(256)), bytes(300)
-    (batch,) = batches_of([LogRecord(key, value, 0, 3, -1)])
-    assert batch.decode_failures == (DecodeFailure(0, 3, -1, key, value, "truncated", "key.group", 256, 300),)
+    (batch,) = batches_of([LogRecord(key, value, 0, 3, 9)])
+    assert batch.decode_failures == (DecodeFailure(0, 3, 9, key, value, "truncated", "key.group", 256, 300),)

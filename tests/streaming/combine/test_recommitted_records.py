@@ -11,6 +11,9 @@ from tests.streaming.combine.test_gaps import Log, gap_after_first
 
 AT_100 = [(7, "commit 0 100"), (7, "commit 1 100")]
 """Both partitions are committed at offset 100."""
+LAST = 2**63 - 1
+AT_LAST = [(7, f"commit {partition} {LAST}") for partition in range(3)]
+"""No log has this offset, but brokers accept it."""
 BOTH_AT_5 = [(100, "commit 0 5"), (100, "commit 1 5")]
 
 
@@ -84,6 +87,16 @@ CASES: list[tuple[Log, int | None, str]] = [
         [*AT_100, (8, "emptied 2"), (90, "commit 0 0"), (90, "commit 1 0"), (99, "generation 3"), *BOTH_AT_5],
         0,
         "a reset before the members come back is the last commit before the rebalance",
+    ),
+    (
+        [*AT_LAST[:2], (8, "generation 2"), (9, "commit 0 0"), (9, f"commit 1 {LAST}")],
+        None,
+        "no log has the offset 2^63 - 1, so no record was committed twice",
+    ),
+    (
+        [*AT_LAST, (8, "generation 2"), *((9, f"commit {partition} 0") for partition in range(3))],
+        None,
+        "the sum of three partitions did not fit into the stored state: the query failed again and again",
     ),
 ]
 

@@ -350,6 +350,9 @@ def test_the_examples_in_the_document_give_the_limits_that_it_explains(file: Pat
         ("https://example.com/?orgId=1", None, "alerts add a path, which cannot follow a query"),
         ("https://example.com/#top", None, "alerts add a path, which cannot follow an anchor"),
         ("https://example.com/a b", None, "a link ends at a space"),
+        ("https://[::1", None, "an IPv6 address without its end"),
+        ("https://example.com:65536", None, "the highest port is 65535"),
+        ("https://:443", None, "a port without a host"),
         ("https://example.com/{{ .Value }}", None, "braces are code in Prometheus' templates"),
     ],
 )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -48,8 +50,8 @@ def test_the_environment_wins_over_the_file_and_the_file_over_the_defaults(
 EVERY = [
     (section, key)
     for section, field in Settings.model_fields.items()
-    if isinstance(field.default, Section)
-    for key in type(field.default).model_fields
+    if isinstance(field.annotation, type) and issubclass(field.annotation, Section)
+    for key in field.annotation.model_fields
 ] + [("kafka__security", key) for key in SecuritySettings.model_fields]
 
 
@@ -57,8 +59,6 @@ ANY_TEXT = {
     ("kafka", "cluster"),
     ("spark", "master"),
     ("spark", "driver_memory"),
-    ("metrics", "host"),
-    ("metrics", "basic_auth_users_file"),
     ("metrics", "groups_allow"),
     ("metrics", "groups_deny"),
     ("metrics", "topics_allow"),
@@ -97,8 +97,8 @@ def test_every_setting_is_an_environment_variable_too(section: str, key: str, mo
         assert getattr(getattr(load_settings(None), section), key) == os.environ[variable]
     elif key in TOGETHER:
         assert any(key in line for line in errors(None))
-    elif section == "paths":
-        assert os.environ[variable] in getattr(load_settings(None).paths, key)
+    elif section == "paths" or key == "basic_auth_users_file":
+        assert os.environ[variable] in getattr(getattr(load_settings(None), section), key)
     else:
         places = (f"{section}.{key}".replace("__", "."), f"{section}: {key} ".replace("__", "."))
         assert any(line.startswith(places) for line in errors(None))
@@ -182,6 +182,12 @@ def test_a_file_that_cannot_be_read_is_named(file: Path, content: bytes, why: st
         ("[kafka]\nbootstrap_servers = ''", "no server"),
         ("[kafka]\ncluster = ''", "a cluster without a name"),
         ("[metrics]\nport = 65536", "a port above 65535"),
+        ("[metrics]\nhost = 'a..b'", "`run` ended with a traceback of the codec idna"),
+        (f"[metrics]\nhost = '{300 * 'x'}'", "the same"),
+        ("[metrics]\nhost = ''", "no address"),
+        ("[metrics]\nhost = 'http://127.0.0.1'", "a URL; the error named the port"),
+        ("[metrics]\nhost = '127.0.0.1:9560'", "an address with a port"),
+        ("[metrics]\nhost = '[::1]'", "the brackets belong to URLs"),
         ("[sampling]\ninterval_seconds = 0", "an interval of zero"),
         ("[sampling]\ninterval_seconds = inf", "an infinite interval"),
         ("[sampling]\nlag_table_seconds = nan", "not a number"),
@@ -204,6 +210,14 @@ def test_paths_may_have_a_common_prefix(file: Path) -> None:
     assert load_settings(file).paths.tables == "/x/tables"
 
 
+def test_a_value_with_too_many_nested_lists_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parsers of TOML and JSON call themselves for each level, so `config check` ended with a traceback."""
+    file.write_text(f"[kafka]\ncluster = {'[' * 5_000}{']' * 5_000}\n")
+    assert errors(file) == ["a setting has too many nested lists or tables"]
+    monkeypatch.setenv("REBALANCE_MONITOR_GROUPS", "[" * 20_000)
+    assert errors(None) == ["a setting has too many nested lists or tables"]
+
+
 @pytest.mark.parametrize(
     ("path", "known_as"),
     [("relative", "{cwd}/relative"), ("~/x", "{home}/x"), ("s3a://bucket/x", "s3a://bucket/x"), ("/x/", "/x")],
@@ -215,6 +229,52 @@ def test_paths_are_absolute_unless_they_are_uris(
     file.write_text(f"[paths]\ncheckpoint = '{path}'\n")
     expected = known_as.format(cwd=tmp_path, home=Path.home())
     assert load_settings(file).paths.checkpoint == expected
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "fe80::1%eth0", "localhost", "monitor-1.example.com."])  # noqa: S104
+def test_the_port_listens_on_an_ip_address_or_a_host_name(file: Path, host: str) -> None:
+    file.write_text(f"[metrics]\nhost = '{host}'\n")
+    assert load_settings(file).metrics.host == host
+
+
+def test_the_files_of_the_port_may_be_in_the_home_folder(file: Path) -> None:
+    """`~/users` could not be read, because only paths in other sections were expanded."""
+    names = ("tls_certificate_file", "tls_key_file", "basic_auth_users_file")
+    file.write_text("[metrics]\n" + "".join(f"{name} = '~/{name}'\n" for name in names))
+    metrics = load_settings(file).metrics
+    assert [getattr(metrics, name) for name in names] == [f"{Path.home()}/{name}" for name in names]
+
+
+@pytest.mark.parametrize(
+    ("line", "setting"),
+    [
+        ("[paths]\ntables = '~nosuchuser/x'", "paths.tables"),
+        ("[metrics]\nbasic_auth_users_file = '~nosuchuser/x'", "metrics.basic_auth_users_file"),
+        ("[kafka.security]\nprotocol = 'SSL'\nca_file = '~nosuchuser/x'", "kafka.security.ca_file"),
+    ],
+)
+def test_an_unknown_home_folder_is_one_line_with_the_setting(file: Path, line: str, setting: str) -> None:
+    """`Path.expanduser` raises RuntimeError, which ended in a traceback."""
+    file.write_text(line)
+    (error,) = errors(file)
+    assert error.startswith(f"{setting}: the system does not know the home folder (~): set an absolute path")
+
+
+def test_without_a_home_folder_only_the_paths_must_be_set(file: Path) -> None:
+    """A container can run as a user without an entry in /etc/passwd. Each command ended at the import of the module."""
+    check = f"from streaming.cli import main; main(['config', 'check', '--config', {str(file)!r}])"
+    command = [sys.executable, "-c", "import pwd; pwd.getpwuid = {}.__getitem__; " + check]
+    environment = {name: value for name, value in os.environ.items() if name not in {"HOME", "XDG_STATE_HOME"}}
+    file.write_text("")
+    unset = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert unset.returncode == 1
+    assert unset.stderr.splitlines() == [
+        "Error: the configuration has errors:",
+        "paths.checkpoint: the system does not know the home folder (~): set an absolute path",
+        "paths.tables: the system does not know the home folder (~): set an absolute path",
+    ]
+    file.write_text("[paths]\ncheckpoint = '/c'\ntables = '/t'\n")
+    assert subprocess.run(command, env=environment, capture_output=True, check=False).returncode == 0
 
 
 def test_a_strategy_named_twice_is_one(file: Path) -> None:
@@ -230,8 +290,9 @@ def checked(*arguments: str) -> tuple[int, str]:
 
 
 def test_config_check_prints_all_settings_as_valid_toml(file: Path) -> None:
+    """TOML allows no raw DEL, and no pair of surrogates for a character such as a rocket."""
     file.write_text(
-        "[kafka]\ncluster = 'quotes \" and \\ and é'\n[spark.conf]\n'spark.sql.x' = 'y'\n"
+        "[kafka]\ncluster = 'quotes \" and \\ and é'\n[spark.conf]\n'spark.sql.x' = 'y'\n'spark.sql.🚀' = \"\\u007f\"\n"
         "[paths]\ncheckpoint = '/c'\ntables = '/t'\n"
         "[[groups]]\nmatch = '\\d+'\nteam = 'é'\n[[groups]]\nmatch = 'b'\nignore_alerts = false\n"
     )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from contextlib import nullcontext
+from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,15 +14,17 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from streaming.delta.log_entries import TRANSACTIONS
+from streaming.delta.on_disk import DeltaTables
 from streaming.delta.table_files import LOG, UnusableTableError, check_tables, find_table_damage
 from streaming.delta.table_repair import repair_table
-from streaming.delta.tables import REBALANCES
+from streaming.delta.tables import GROUP_CONDITIONS, INCIDENTS, LAG_CAUSES, REBALANCES, Table
 from streaming.errors import STAYS
 from streaming.spark.folder import LocalFolder
 from tests.streaming.spark.checkpoints import as_nobody, empty, fill_with_garbage, truncate
 
 Damage = Callable[[Path], None]
 VERSIONS = 8
+CLUSTER = "a b/ü"
 CHECKPOINT = 4
 
 
@@ -30,7 +34,7 @@ def undamaged_table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table = tmp_path_factory.mktemp("tables") / REBALANCES.name
     for version in range(VERSIONS):
         properties = CommitProperties(custom_metadata={TRANSACTIONS: "1"}, app_transactions=[Transaction("a", version)])
-        rows = pa.table({"cluster": ["a b/ü"], "row": [version]})
+        rows = pa.table({"cluster": [CLUSTER], "row": [version]})
         write_deltalake(str(table), rows, mode="append", partition_by=["cluster"], commit_properties=properties)
         if version == CHECKPOINT:
             DeltaTable(str(table)).create_checkpoint()
@@ -40,6 +44,10 @@ def undamaged_table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def table(undamaged_table: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(undamaged_table, tmp_path / REBALANCES.name))
+
+
+def repair(table: Path, aside: Path) -> str:
+    return repair_table(LocalFolder(table), aside, lambda _: None)
 
 
 def entry(version: int) -> str:
@@ -96,7 +104,7 @@ def test_a_damaged_table_is_refused_by_name_and_repaired_without_deleting_files(
     assert refused.value.exit_code == STAYS
     before = {path.name for path in table.rglob("*") if path.is_file()}
     aside = table.with_name(f"{table.name}.aside")
-    repaired = repair_table(LocalFolder(table), aside)
+    repaired = repair(table, aside)
     rows, sentence = REFUSED[file]
     assert sentence in repaired
     assert str(aside) in repaired or not aside.exists()
@@ -167,7 +175,7 @@ def test_a_log_that_is_valid_but_incomplete_is_refused_and_the_repair_it_names_w
     damage(table / name)
     with pytest.raises(UnusableTableError, match=rf"^table {table} is damaged \({LOG}.* --repair-tables`"):
         check_tables(str(table.parent))
-    repaired = repair_table(LocalFolder(table), table.with_name("aside"))
+    repaired = repair(table, table.with_name("aside"))
     check_tables(str(table.parent))
     assert ("creates a new table" in repaired) == (rows is None)
     if rows is not None:
@@ -190,7 +198,7 @@ def test_a_repair_reads_all_rows_because_the_end_of_a_file_may_be_intact(table: 
     damage(first_rows(table))
     assert find_table_damage(LocalFolder(table)) is None, "a start does not read all rows"
     assert "cannot be read" in str(find_table_damage(LocalFolder(table), reads_rows=True))
-    repaired = repair_table(LocalFolder(table), table.with_name("aside"))
+    repaired = repair(table, table.with_name("aside"))
     assert "1 damaged data file removed" in repaired
     assert DeltaTable(str(table)).to_pyarrow_table().num_rows == VERSIONS - 1
 
@@ -204,7 +212,7 @@ def test_a_repair_does_not_move_a_table_with_an_unreadable_file_aside(table: Pat
 
         def action() -> None:
             Path(root, unreadable).chmod(0)
-            repair_table(LocalFolder(Path(root, table.name)), Path(root, "aside"))
+            repair(Path(root, table.name), Path(root, "aside"))
 
         assert as_nobody(action, Path(root)).startswith("PermissionError")
         assert Path(root, table.name).exists()
@@ -218,7 +226,7 @@ def test_a_missing_entry_with_the_version_of_the_last_checkpoint_is_refused_and_
     with pytest.raises(UnusableTableError, match=rf"{entry(7)} is missing, but the checkpoint of this version exists"):
         check_tables(str(table.parent))
     aside = table.with_name("aside")
-    repaired = repair_table(LocalFolder(table), aside)
+    repaired = repair(table, aside)
     empty = "replaced by an empty entry, because the checkpoint of this version contains all actions"
     assert repaired == f"{table}: {entry(7)} {empty}"
     assert not aside.exists()
@@ -229,11 +237,46 @@ def test_a_missing_entry_with_the_version_of_the_last_checkpoint_is_refused_and_
     assert DeltaTable(str(table)).to_pyarrow_table().num_rows == VERSIONS + 1
 
 
-def test_a_table_that_cannot_be_repaired_is_moved_aside_as_a_whole(table: Path) -> None:
+def fill_all_entries(table: Path) -> None:
     for path in (table / LOG).iterdir():
         fill_with_garbage(path)
+
+
+LOSSES: Mapping[str, tuple[Damage, Collection[str]]] = {
+    "garbage in rows": (lambda table: fill_the_rows(first_rows(table)), {CLUSTER}),
+    "missing rows": (lambda table: first_rows(table).unlink(), {CLUSTER}),
+    "the whole table": (fill_all_entries, {CLUSTER, "two"}),
+    "the log's checkpoint": (lambda table: empty(table / LOG / f"{CHECKPOINT:020}.checkpoint.parquet"), ()),
+}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_repair_reports_the_clusters_that_lose_rows_before_it_moves_a_file(table: Path, loss: str) -> None:
+    """Rule 6. If the process was killed after a repair, or if a different cluster lost rows, nothing reported the loss.
+
+    The repair gave the table a higher version, so the check of the progress found no loss.
+    """
+    write_deltalake(str(table), pa.table({"cluster": ["two"], "row": [0]}), mode="append")
+    damage, expected = LOSSES[loss]
+    damage(table)
+    reported: set[str] = set()
+
+    def on_loss(clusters: Collection[str]) -> None:
+        reported.update(clusters)
+        if clusters:
+            raise KeyboardInterrupt
+
+    before = sorted(table.glob("cluster=*/*"))
+    with pytest.raises(KeyboardInterrupt) if expected else nullcontext():
+        repair_table(LocalFolder(table), table.with_name("aside"), on_loss)
+    assert reported == {*expected}
+    assert sorted(table.glob("cluster=*/*")) == before
+
+
+def test_a_table_that_cannot_be_repaired_is_moved_aside_as_a_whole(table: Path) -> None:
+    fill_all_entries(table)
     aside = table.with_name("aside")
-    repaired = repair_table(LocalFolder(table), aside)
+    repaired = repair(table, aside)
     moved_to = f"{aside}/{table.name}"
     assert repaired == (
         f"{table}: cannot be repaired. The table was moved to {moved_to}, and the monitor creates a new table"
@@ -247,7 +290,7 @@ def test_rows_without_a_log_are_a_damaged_table_and_a_missing_folder_is_not(tabl
     shutil.rmtree(table / LOG)
     with pytest.raises(UnusableTableError, match=r"_delta_log has no entry"):
         check_tables(str(tmp_path))
-    assert "creates a new table" in repair_table(LocalFolder(table), table.with_name("aside"))
+    assert "creates a new table" in repair(table, table.with_name("aside"))
     check_tables(str(tmp_path / "not" / "there"))
 
 
@@ -257,6 +300,31 @@ def test_rows_without_a_log_are_a_damaged_table_and_a_missing_folder_is_not(tabl
 def test_files_of_a_killed_writer_are_not_damage(table: Path, left: str) -> None:
     (table / left).write_bytes(b"")
     check_tables(str(table.parent))
+
+
+def test_a_table_whose_creation_was_killed_is_created_again(tmp_path: Path) -> None:
+    """Rule 1. After `kill -9` at the first commit, the start was refused, because the log had no entry."""
+    log = tmp_path / REBALANCES.name / LOG
+    log.mkdir(parents=True)
+    check_tables(str(tmp_path))
+    (log / f"{0:020}.json#1").write_bytes(b"")
+    check_tables(str(tmp_path))
+    DeltaTables(str(tmp_path)).open_all()
+    check_tables(str(tmp_path))
+
+
+@pytest.mark.parametrize("restored", [GROUP_CONDITIONS, INCIDENTS, LAG_CAUSES])
+def test_a_start_reads_the_rows_from_which_it_restores_its_state(tmp_path: Path, restored: Table) -> None:
+    """Rule 4. The monitor was never ready, `doctor` and `rebuild` succeeded, and no message named the repair."""
+    tables = DeltaTables(str(tmp_path))
+    tables.open_all()
+    row = {"cluster": "eu", "date": date(2026, 11, 26)}
+    tables.append(restored, pa.Table.from_pylist([row], schema=restored.schema))
+    check_tables(str(tmp_path))
+    (file,) = (tmp_path / restored.name).glob("cluster=*/*/*.parquet")
+    fill_the_rows(file)
+    with pytest.raises(UnusableTableError, match=rf"^table {tmp_path}/{restored.name} is damaged .*--repair-tables`"):
+        check_tables(str(tmp_path))
 
 
 @pytest.mark.parametrize(

@@ -217,8 +217,31 @@ def test_the_log_names_the_damaged_file_and_the_remedy_and_the_remedy_helps(
     assert line.startswith(f"the maintenance of table {tables.path(REBALANCES)} failed (")
     assert damaged.name in line
     assert "stop the monitor and run `rebalance-monitor rebuild --repair-tables`" in line
-    repair_table(LocalFolder(tmp_path / REBALANCES.name), tmp_path / "aside")
+    repair_table(LocalFolder(tmp_path / REBALANCES.name), tmp_path / "aside", lambda _: None)
     assert open_tables(tmp_path).tidy(LONG_AGO) == {}
+
+
+@pytest.mark.parametrize(
+    ("deletion_times_ms", "kept", "why"),
+    [
+        ([None, None], [1, 2], "no broker has proven a time: the clock of the monitor can be 100 days ahead"),
+        ([20_000 * DAY_MS], [1, 2], "both days are within the retention"),
+        ([20_001 * DAY_MS], [2], "the first day is not within the retention"),
+        ([20_001 * DAY_MS, 20_000 * DAY_MS, None], [2], "one of several clusters has proven the time"),
+    ],
+)
+def test_maintenance_deletes_rows_only_if_a_broker_has_proven_their_age(
+    tmp_path: Path, deletion_times_ms: list[int | None], kept: list[int], why: str
+) -> None:
+    """The first maintenance after a start with a clock 100 days ahead deleted every row."""
+    tables = open_tables(tmp_path)
+    for offset, day in ((1, 19_999), (2, 20_000)):
+        tables.append(QUARANTINE, rows_at([offset], day))
+    upkeep = Upkeep(tables, retention_days=1, maintenance_interval_seconds=0.0)
+    for deletion_time_ms in deletion_times_ms:
+        upkeep.start_if_due(deletion_time_ms)
+        upkeep.close()
+    assert stored_offsets(tmp_path) == kept, why
 
 
 def test_maintenance_of_tables_without_rows_commits_nothing(tmp_path: Path) -> None:

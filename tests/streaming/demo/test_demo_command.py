@@ -215,6 +215,7 @@ def test_a_monitor_that_is_not_ready_in_time_is_a_failure_that_names_its_log(sta
 
 
 def test_a_metrics_port_in_use_is_an_error_in_one_line_before_anything_is_started(start: Callable[..., _Demo]):
+    """The command cleared the folder of the last demo before it checked the port, or left an empty folder."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         demo = start("--metrics-port", str(port))
@@ -223,6 +224,7 @@ def test_a_metrics_port_in_use_is_an_error_in_one_line_before_anything_is_starte
         f"Error: port {port} is in use: stop the process that listens there (ss -ltnp), or choose a different port with"
         " --metrics-port\n"
     )
+    assert not demo.folder.exists()
 
 
 def _words(text: str) -> str:

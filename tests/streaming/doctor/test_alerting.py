@@ -163,7 +163,7 @@ def sent_alert(
     ("sent", "statuses", "why"),
     [
         ([sent_alert(severity, "tickets") for severity in SEVERITIES], [OK, OK, OK], "all routes exist"),
-        ([], [NOT_CHECKED] * 3, "Alertmanager has not processed the alerts"),
+        ([], [FAILED] * 3, "Alertmanager did not return the alerts, so nobody knows their receivers"),
         (
             [
                 sent_alert("critical"),
@@ -319,7 +319,7 @@ def test_a_path_before_the_api_and_a_missing_receiver_are_handled() -> None:
     with served(server({"/am/api/v2/alerts": returned}, received)) as url:
         check = AlertingCheck("", f"{url}/am")
         found = list(check.send_test_alerts("eu", {"team": "payments"}, now, lambda _: None))
-    assert [finding.status for finding in found] == [OK, NOT_CHECKED, NOT_CHECKED], "the alert of us is not ours"
+    assert [finding.status for finding in found] == [OK, FAILED, FAILED], "the alert of us is not ours"
     assert "on-call" in found[0].text
     (alerts,) = received
     assert [alert["labels"]["severity"] for alert in alerts] == list(SEVERITIES)
@@ -329,9 +329,30 @@ def test_a_path_before_the_api_and_a_missing_receiver_are_handled() -> None:
     }
 
 
-def test_a_test_alert_without_an_address_is_not_sent() -> None:
+def test_a_requested_test_alert_that_cannot_be_sent_is_a_failure() -> None:
+    """The last step of the installation ended with exit code 0, but nothing was sent."""
     (finding,) = AlertingCheck("", "").send_test_alerts("eu", {}, datetime.now(timezone.utc), lambda _: None)
-    assert finding.status == NOT_CHECKED
+    assert (finding.status, finding.text) == (FAILED, "not sent, because the address of Alertmanager is unknown")
+
+
+def test_the_receivers_are_reported_when_alertmanager_returns_all_test_alerts() -> None:
+    """After the first alert was returned, the command did not wait for the others."""
+    answers = [active("on-call", cluster="eu", severity=severity) for severity in SEVERITIES]
+    returned = answers[:1]
+    with served(server({"/api/v2/alerts": returned})) as url:
+        check, requests = AlertingCheck("", url), iter([lambda: None, lambda: returned.extend(answers[1:])])
+        found = check.send_test_alerts("eu", {}, datetime.now(timezone.utc), lambda _: next(requests)())
+        assert [finding.status for finding in found] == [OK, OK, OK]
+
+
+def test_an_error_of_prometheus_shows_no_password() -> None:
+    """Prometheus repeats the URL of the target in its error."""
+    reason = 'Get "http://u:hunter2@host:9560/metrics?token=hunter3": refused'
+    finding = scrape_finding("eu", 9560, [target("rebalance-monitor", "host:9560", "down", reason)], [], OWN_URLS)
+    assert "hunter" not in finding.text
+    assert "host:9560/metrics" in finding.text
+    broken = rule(RULE_GROUPS[1], "Broken", "err", reason)
+    assert "hunter" not in rules_finding([*HEALTHY, broken]).text
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import socket
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -12,11 +13,13 @@ import msgspec
 import pytest
 
 from streaming.config.load import Settings
-from streaming.config.settings import KafkaSettings, PathSettings
+from streaming.config.settings import KafkaSettings, MetricsSettings, PathSettings
 from streaming.doctor.ask_machine import (
     checkpoint_finding,
+    jars_folder_finding,
     java_finding,
     memory_of_machine_finding,
+    port_finding,
     tables_finding,
     temporary_folder_finding,
 )
@@ -141,12 +144,21 @@ def test_without_a_usable_folder_for_temporary_files_the_point_fails(
     monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: [str(tmp_path / folder)])
     finding = temporary_folder_finding()
     assert (finding.status, str(tmp_path / folder) in finding.text) == (FAILED, True)
-    assert finding.remedy == "make /tmp writable, or set TMPDIR to a writable folder"
+    assert finding.remedy == "make /tmp writable and make space on its disk, or set TMPDIR to a writable folder"
 
 
 def test_missing_jars_are_a_note_because_the_first_start_downloads_them() -> None:
     assert jars_finding(["delta.jar"], "/cache").status == NOTE
     assert jars_finding([], "/cache").status == OK
+
+
+def test_jars_without_a_home_folder_are_a_failure_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user of a container may have no home folder. `Path.home` raises RuntimeError, which ended in a traceback."""
+    for name in ("HOME", "XDG_CACHE_HOME", "REBALANCE_MONITOR_CACHE_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
+    finding = jars_folder_finding()
+    assert (finding.status, finding.remedy) == (FAILED, "set REBALANCE_MONITOR_CACHE_DIR to an absolute path")
 
 
 @pytest.fixture
@@ -204,3 +216,25 @@ def test_an_unsupported_java_fails_with_the_command_that_installs_one(monkeypatc
     java = java_finding()
     assert (java.point, java.status) == ("java", FAILED)
     assert "openjdk-17" in (java.remedy or "")
+
+
+@pytest.mark.parametrize(
+    ("metrics", "status", "text"),
+    [
+        ({}, OK, "127.0.0.1:0 can be used"),
+        ({"basic_auth_users_file": "/nowhere/users"}, FAILED, "/nowhere/users cannot be read"),
+        ({"tls_certificate_file": "/nowhere/c", "tls_key_file": "/nowhere/k"}, FAILED, "/nowhere/k cannot be read"),
+        ({"host": "192.0.2.1"}, FAILED, "cannot listen on 192.0.2.1:0"),
+    ],
+)
+def test_the_port_and_its_files_are_checked(metrics: dict[str, str], status: str, text: str) -> None:
+    """Only `run` found these mistakes."""
+    finding = port_finding(MetricsSettings.model_validate({"port": 0, **metrics}))
+    assert (finding.status, finding.text.startswith(text)) == (status, True)
+
+
+def test_a_port_in_use_is_only_a_note_because_the_monitor_may_run() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        finding = port_finding(MetricsSettings(port=taken.getsockname()[1]))
+    assert finding.status == NOTE
+    assert (finding.remedy or "").startswith("if the monitor already runs on this machine, ignore this note.")

@@ -151,8 +151,8 @@ def test_after_its_feedback_nothing_is_pending(events: list[GroupEvent]) -> None
 )
 def test_a_group_that_was_deleted_a_week_ago_is_removed(age_ms: int, forgotten: bool) -> None:
     dead = advanced([written(10, 1), tombstoned(11)])
-    sample = ClusterSample(11 * SECOND_MS + age_ms)
-    assert facts_for(dead, sample) == ((GroupForgotten(),) if forgotten else ())
+    now_ms = 11 * SECOND_MS + age_ms
+    assert facts_for(dead, ClusterSample(now_ms, newest_record_ms=now_ms)) == ((GroupForgotten(),) if forgotten else ())
 
 
 LATER = advanced([written(10, 1), sampled(NOW_MS + 3_600_000, orders=1)])
@@ -178,10 +178,29 @@ def test_a_sample_from_the_future_is_replaced(
     assert facts_for(snapshot, sample) == facts, why
 
 
-def test_a_group_is_not_removed_if_only_one_clock_shows_that_it_is_old() -> None:
+EARLY_MS = 11 * SECOND_MS
+LATE_MS = EARLY_MS + 2 * FORGET_AFTER_MS
+
+
+@pytest.mark.parametrize(
+    ("sampled_at_ms", "monitor_ms", "newest_record_ms", "deletion_time_ms", "why"),
+    [
+        (LATE_MS, LATE_MS, LATE_MS, LATE_MS, "old by all clocks"),
+        (LATE_MS, EARLY_MS, LATE_MS, EARLY_MS, "the monitor's clock is behind, or the brokers' clocks are ahead"),
+        (EARLY_MS, LATE_MS, LATE_MS, EARLY_MS, "the monitor's clock is ahead, and the clock of one broker too"),
+        (LATE_MS, LATE_MS, EARLY_MS, EARLY_MS, "the monitor's clock is ahead, and the correction is not known yet"),
+        (LATE_MS, LATE_MS, None, None, "the monitor has read no record since its start"),
+    ],
+)
+def test_a_group_is_removed_only_if_it_is_old_by_every_clock(
+    sampled_at_ms: int, monitor_ms: int, newest_record_ms: int | None, deletion_time_ms: int | None, why: str
+) -> None:
+    """After a start with a clock 100 days ahead, both clocks were the monitor's clock until a record arrived."""
     dead = advanced([written(10, 1), tombstoned(11)])
-    sample = ClusterSample(11 * SECOND_MS + 2 * FORGET_AFTER_MS, clock_correction_ms=2 * FORGET_AFTER_MS)
-    assert facts_for(dead, sample) == ()
+    correction_ms = sampled_at_ms - monitor_ms
+    sample = ClusterSample(sampled_at_ms, clock_correction_ms=correction_ms, newest_record_ms=newest_record_ms)
+    assert sample.deletion_time_ms == deletion_time_ms, why
+    assert facts_for(dead, sample) == ((GroupForgotten(),) if deletion_time_ms == LATE_MS else ())
 
 
 SKIPPING = advanced([complete_generation(10, 1), complete_generation(20, 4)])

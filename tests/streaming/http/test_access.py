@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streaming.http.access
-from streaming.http.access import AccessError, Certificate, Users, read_users
+from streaming.http.access import AccessError, Certificate, Users, UsersFile, read_users
 from tests.streaming.security.pem import write_pem_files
 
 CHEAP = bcrypt.gensalt(4)
@@ -244,9 +244,9 @@ def test_a_certificate_that_changes_while_it_is_loaded_is_discarded(
         Path(certificate_file).write_text(Path(certificate_file).read_text() + changes.pop(0))
         return loaded
 
-    monkeypatch.setattr(streaming.http.access, "_load_context", load_during_a_change)
+    monkeypatch.setattr(certificate._context, "_load", load_during_a_change)
     assert certificate.context() is old
-    monkeypatch.setattr(streaming.http.access, "_load_context", load)
+    monkeypatch.setattr(certificate._context, "_load", load)
     assert certificate.context() is not old
 
 
@@ -288,3 +288,33 @@ def test_a_key_gets_its_mode_after_its_content(tmp_path: Path, monkeypatch: pyte
     assert certificate.context() is old
     Path(key_file).chmod(0o600)
     assert certificate.context() is not old
+
+
+def test_a_changed_users_file_is_used_without_a_restart_and_a_bad_one_is_not(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A removed user still had access until the next restart."""
+    set_settle_seconds(monkeypatch, 0)
+    caplog.set_level("INFO", "streaming.http.access")
+
+    def write(name: str, mode: int = 0o600) -> None:
+        users_file(tmp_path, f"{name}:{hash_password(SECRET).decode()}\n", mode)
+
+    write("old")
+    users = UsersFile(str(tmp_path / "users"))
+    assert users.admits(basic("old", SECRET))
+    write("new")
+    assert [users.admits(basic(name, SECRET)) for name in ("old", "new")] == [False, True]
+    for damage in (
+        lambda: write("bad", 0o644),
+        lambda: users_file(tmp_path, "bad:plain\n"),
+        (tmp_path / "users").unlink,
+    ):
+        caplog.clear()
+        damage()
+        assert [users.admits(basic(name, SECRET)) for name in ("bad", "new", "new")] == [False, True, True]
+        assert [record.message.partition(":")[0] for record in caplog.records] == [
+            "the renewed users file cannot be used. The old users file stays in use"
+        ]
+    write("old")
+    assert users.admits(basic("old", SECRET))

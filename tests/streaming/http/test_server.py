@@ -16,9 +16,9 @@ import pytest
 import trustme
 
 import streaming.http.access
-from streaming.http.access import Certificate, Users
-from streaming.http.exchange import Environ, StartResponse
-from streaming.http.routes import Access, MetricsServer
+from streaming.http.access import Access, Certificate, Users
+from streaming.http.exchange import Environ, Gateway, StartResponse
+from streaming.http.routes import MetricsServer
 from tests.streaming.http.clients import answer_to, connect_to
 from tests.streaming.http.test_access import pem_files
 from tests.streaming.http.test_http import one
@@ -181,6 +181,20 @@ def test_too_long_request_headers_are_refused(server: MetricsServer) -> None:
         with suppress(ConnectionResetError):
             assert connection.recv(1 << 16).startswith(b"HTTP/1.0 431 ")
     assert b"one 1.0" in ask(server)[1]
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        pytest.param(b"GET /" + b"a" * 70_000, b"414", id="no end"),
+        pytest.param(b"GET /" + b"a" * 70_000 + b" HTTP/1.1\r\n\r\n", b"414", id="the end in the second read"),
+        pytest.param(b"GET / HTTP/1.1\r\nX-More: " + b"a" * 70_000 + b"\r\n\r\n", b"431", id="a long header"),
+    ],
+)
+def test_a_request_that_is_too_long_gets_the_status_of_its_long_part(head: bytes, status: bytes) -> None:
+    """A long request line got 431, a problem of headers, if its end arrived with the second read."""
+    [answer, *_] = Gateway(lambda *_: [], "127.0.0.1", 1).answer(head, "127.0.0.1")
+    assert answer.startswith(b"HTTP/1.0 " + status)
 
 
 GUARDED = Users({"prometheus": bcrypt.hashpw(b"secret", bcrypt.gensalt(4))})

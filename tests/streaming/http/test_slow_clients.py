@@ -18,9 +18,9 @@ import trustme
 import streaming.http.access
 import streaming.http.exchange
 import streaming.http.server
-from streaming.http.access import Certificate, Users
+from streaming.http.access import Access, Certificate, Users
 from streaming.http.exchange import Environ, StartResponse
-from streaming.http.routes import Access, MetricsServer
+from streaming.http.routes import MetricsServer
 from streaming.http.server import MAX_WAITING
 from tests.streaming.http.clients import answer_to, connect_to, is_closed_by_server, still_waits
 from tests.streaming.http.test_access import pem_files

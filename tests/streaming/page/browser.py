@@ -11,7 +11,7 @@ from typing import Literal
 from selenium.webdriver import Chrome, ChromeOptions, ChromeService
 
 INSTALLER = Path(__file__).parents[3] / "deploy" / "chromium.sh"
-DESKTOP, PHONE = (1280, 900), (390, 844)
+DESKTOP, PHONE = (1280, 900), (320, 690)
 Scheme = Literal["light", "dark"]
 
 

@@ -128,7 +128,7 @@ def test_each_page_fits_its_window_violates_no_policy_and_can_be_read(  # noqa: 
     """
     open_page(browser, site + address, size, scheme)
     wide, window = browser.execute_script("return [document.documentElement.scrollWidth, window.innerWidth]")
-    assert wide <= window
+    assert wide <= window <= size[0], "with a larger content, a phone zooms out, and its window becomes larger"
     assert (sum(background_colour(browser)) > 3 * 128) == (scheme == "light")
     messages = [entry["message"] for entry in browser.get_log("browser")]  # type: ignore[no-untyped-call]
     is_404 = [one.startswith(f"{site}{address} ") and "404" in one for one in messages]
@@ -260,6 +260,39 @@ def test_the_policy_stops_markup_that_was_not_escaped(browser: Chrome, site: str
     assert browser.execute_script("return window.ran") is None
     refused = " ".join(entry["message"] for entry in browser.get_log("browser"))  # type: ignore[no-untyped-call]
     assert "Content Security Policy" in refused
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+@pytest.mark.parametrize("address", ["/groups/billing", "/topics/orders", "/hosts/10.4.7.97"])
+def test_a_long_name_wraps_and_a_short_name_does_not(
+    browser: Chrome, site: str, address: str, size: tuple[int, int]
+) -> None:
+    """A client id of 240 characters moved all other columns of its table out of the window."""
+    open_page(browser, site + address, size)
+    browser.execute_script(
+        "for (const name of document.querySelectorAll('.numbers .name')) name.textContent = 'ordersconsumer1';"
+    )
+    each = "return [...document.querySelectorAll('.numbers .name')].map(one => one.getClientRects().length && "
+    one_line = browser.execute_script(each + "Math.round(one.offsetHeight))")
+    assert len(one_line) >= 2
+    assert len(set(one_line)) == 1
+    browser.execute_script(
+        "for (const name of document.querySelectorAll('.numbers .name')) name.textContent = 'x'.repeat(240);"
+    )
+    assert max(browser.execute_script(each + "one.offsetWidth)")) <= 320
+
+
+def test_a_sort_link_on_a_phone_is_visible_while_it_has_the_focus(browser: Chrome, site: str) -> None:
+    """WCAG 2.4.7: a phone hides the header of the list, so the focus disappeared for eight steps of the keyboard."""
+    open_page(browser, site, PHONE)
+    box = "const one = document.querySelector('.groups thead').getBoundingClientRect(); return [one.width, one.height]"
+    assert browser.execute_script(box) == [1, 1]
+    browser.find_element(By.CSS_SELECTOR, ".groups thead a").send_keys("")
+    width, height = browser.execute_script(box)
+    assert width > 200
+    assert height > 15
+    content = browser.execute_script("return document.documentElement.scrollWidth")
+    assert content <= PHONE[0]
 
 
 def test_a_group_is_found_by_typing_part_of_its_name(browser: Chrome, site: str) -> None:

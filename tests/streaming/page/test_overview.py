@@ -19,7 +19,7 @@ from streaming.page.page_input import WatchedCluster
 from streaming.page.rebalances import RebalanceReader
 from streaming.state.monitor_state import MonitorState
 from tests.streaming.page.scene import CLUSTER, NOW_MS, PARTITIONS, Member, generation, record_of, scene, simulate
-from tests.streaming.page.test_application import ask, pages_of
+from tests.streaming.page.test_application import Seen, ask, pages_of
 
 
 def test_the_examples_in_the_docstrings_are_correct() -> None:
@@ -60,3 +60,12 @@ def test_the_list_has_a_column_for_teams_if_a_shown_group_has_a_team(tmp_path: P
     pages = Pages([ClusterView(CLUSTER, lambda: watched, RebalanceReader(str(tmp_path), CLUSTER, time.monotonic))], ())
     for query, has_teams in (("", True), ("q=billing", True), ("q=other", False)):
         assert (">team</a></th>" in ask(pages, f"/?{query}").text) == has_teams, query
+
+
+@pytest.mark.parametrize(("query", "line"), [("limit=0", "0 of 20 shown"), ("limit=0&state=Empty", "0 of 1 shown")])
+def test_a_list_without_rows_does_not_claim_that_no_group_exists(tmp_path: Path, query: str, line: str) -> None:
+    """With `limit=0`, the page reported that the cluster has no group, below a line with the number of groups."""
+    seen = Seen(ask(pages_of(scene(tmp_path).monitor_state, tmp_path), f"/?{query}").text)
+    assert line in seen.text
+    assert "no consumer group" not in seen.text
+    assert "No group matches" not in seen.text

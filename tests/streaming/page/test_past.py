@@ -121,7 +121,8 @@ def test_a_group_is_shown_with_its_owners_and_the_expected_assignment(pages: Pag
     assert "2 partitions are not assigned as range requires" in text
     assert "client-a@127.0.0.1 /127.0.0.1 4 2 orders 0-3 ?" in text, "has, expected, partitions and lag"
     assert "client-b@127.0.0.1 /127.0.0.1 0 2 – 0" in text  # noqa: RUF001 - the page shows a dash
-    assert "orders -0 client-a@127.0.0.1 7 14 s STALL 100 107 1970-01-01 00:00:11" in text
+    assert "orders -0 client-a@127.0.0.1 7 3 s STALL 100 107 1970-01-01 00:00:11" in text
+    assert "The lag was measured at 1970-01-01 00:00:11 UTC." in text
     assert "rebalance storm: rebalance_storm of g since 1970-01-01 00:00:01" in text
     assert "generation 2" in text
     earlier = Seen(ask(pages, f"/groups/g?at={FIRST}").text).text
@@ -296,7 +297,7 @@ def test_a_request_without_an_answer_shows_the_reason_and_what_the_tables_cover(
 
 def test_a_group_that_ended_before_the_moment_did_not_exist(pages: Pages) -> None:
     text = Seen(ask(pages, f"/groups/g?at={OVER}").text).text
-    assert "7 14 s STALL" not in text
+    assert "7 3 s STALL" not in text
     assert "The group did not exist at this time." in text
     assert "/groups/g" not in " ".join(Seen(ask(pages, f"/?at={OVER}").text).links[:-1])
 

@@ -13,10 +13,10 @@ from streaming.delta.cells import timestamp_ms
 from streaming.delta.rows import arrow_table
 from streaming.delta.stored_table import NoTableError
 from streaming.delta.tables import GROUP_GENERATIONS, PARTITIONED_BY
+from streaming.evaluation.facts import UNKNOWN_TYPE
 from streaming.past.coverage import Coverage
 from streaming.past.moments import Generation
 from streaming.past.reader import PastReader
-from streaming.past.report import UNKNOWN_TYPE
 from streaming.past.silence import Measurement
 from tests.streaming.groups import emptied, member, tombstoned, written
 from tests.streaming.page.scene import HOSTILE_NAMES
@@ -132,7 +132,9 @@ def test_the_list_has_each_group_that_existed_with_the_same_facts_as_the_single_
     [
         (DAY_MS + 4_999, None),  # before the first row: unknown
         (DAY_MS + 5_000, (7, 3.0)),  # exactly at the row
-        (DAY_MS + 65_000, (7, 63.0)),  # the same record still waits, so it is one minute older
+        (DAY_MS + 34_999, (7, 3.0)),  # no measurement since the row: nobody knows whether the record still waits
+        (DAY_MS + 35_000, (7, 33.0)),  # measured without a new row: the same record still waited
+        (DAY_MS + 65_000, (7, 33.0)),  # the value at the last measurement
         (DAY_MS + 100_000, (0, 0.0)),  # caught up
         (DAY_MS + 200_000, (0, 0.0)),  # without a lag, nothing grows older
         (2 * DAY_MS + 1_000, (0, 0.0)),  # after midnight, before the first write of the date
@@ -144,7 +146,8 @@ def test_the_lag_is_that_of_the_last_row_of_this_date_or_the_date_before(
 ) -> None:
     write_life(tmp_path, LIFE[:1])
     write_lag(tmp_path, lag_row(DAY_MS + 5_000, 7, seconds=3.0), lag_row(DAY_MS + 100_000, 0, seconds=0.0))
-    write_lag(tmp_path, lag_row(2 * DAY_MS - 9_000, 0, group_id="other"))  # the monitor measured until midnight
+    for measured_ms in (DAY_MS + 35_000, 2 * DAY_MS - 9_000):  # the monitor measured until midnight
+        write_lag(tmp_path, lag_row(measured_ms, 0, group_id="other"))
     past = PastReader(str(tmp_path), CLUSTER).group("g", at_ms)
     assert past is not None
     lag = past.report.lag
@@ -156,7 +159,7 @@ def test_the_lag_is_that_of_the_last_row_of_this_date_or_the_date_before(
     ("at_ms", "lag", "seconds", "status", "reasons"),
     [
         (5 * 60_000, 7, 3.0, "OK", []),
-        (8 * 60_000, 7, 183.0, "OK", []),  # three minutes after the last measurement: not too old
+        (8 * 60_000, 7, 3.0, "OK", []),  # three minutes after the last measurement: not too old
         (8 * 60_000 + 1, None, None, None, ["not_measured"]),
         (DAY_MS - 61 * 60_000, None, None, None, ["not_measured"]),
         (DAY_MS - 3_600_000, 0, 0.0, "OK", []),  # measured again
@@ -232,7 +235,7 @@ def test_the_lag_of_a_group_is_unknown_if_that_of_one_partition_is_unknown(tmp_p
 
 
 def test_a_group_that_only_commits_has_a_lag_but_unknown_members(tmp_path: Path) -> None:
-    """`assign()` writes no group metadata, so `group_generations` has no row of such a group."""
+    """`assign()` writes no group metadata, so no row contains the state. The trouble was "state unknown"."""
     write_life(tmp_path, LIFE[:1], "other")
     write_lag(tmp_path, lag_row(11_000, 7, group_id="flink"))
     reader = PastReader(str(tmp_path), CLUSTER)
@@ -240,7 +243,9 @@ def test_a_group_that_only_commits_has_a_lag_but_unknown_members(tmp_path: Path)
     assert past is not None
     assert (past.report.membership.group_type, past.report.membership.members) == (UNKNOWN_TYPE, None)
     assert past.report.lag.records == 7
+    assert past.report.troubles == ()
     assert {one.group_id: one.lag.records for one in reader.groups(12_000)} == {"other": None, "flink": 7}
+    assert not any(one.troubles for one in reader.groups(12_000))
 
 
 def test_a_group_that_ended_has_no_lag_although_its_last_rows_show_one(tmp_path: Path) -> None:

@@ -58,8 +58,8 @@ def everything(tables: Path) -> MonitorState:
     monitor_state.put_explained_lags(
         {"billing": ExplainedLag(None, Cause("hot_partition", topic="orders", partition=0))}
     )
-    unowned = UnownedNow({Unowned("orders", 7, NOW_MS - 400_000): 12})
-    monitor_state.put_conditions(view.conditions, {"billing": unowned})
+    unowned = UnownedNow({Unowned("orders", 2, NOW_MS - 400_000): 12})
+    monitor_state.put_conditions(view.conditions, {"half-owned": unowned})
     monitor_state.put_health(not_known=("leader",), folders={"checkpoint": str(tables), "tables": str(tables)})
     monitor_state.put_batch_end(0.8, NOW_MS)
     return monitor_state

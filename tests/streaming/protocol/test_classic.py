@@ -121,6 +121,16 @@ def test_a_null_or_empty_rack_is_no_rack(rack: str | None) -> None:
     assert member.subscription.rack_id is None
 
 
+def test_a_partition_that_a_member_gets_twice_is_one_partition() -> None:
+    """Before, the partition had two owners with the same name, and the member's share had one partition too many."""
+    twice = [{"topic": "t", "partitions": [0, 1, 0]}, {"topic": "t", "partitions": [1]}]
+    fields = {"assignedPartitions": twice, "userData": None}
+    raw = _versioned(1, encode(CONSUMER_PROTOCOL_ASSIGNMENT, 1, fields))
+    (member,) = group_metadata(_record(3, _member(assignment=raw))).members
+    assert member.assignment is not None
+    assert member.assignment.partitions == (("t", 0), ("t", 1))
+
+
 def test_an_empty_assignment_assigns_nothing_and_an_empty_subscription_is_unknown() -> None:
     """A leader may leave out a member without partitions. No client writes an empty subscription.
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from assignors import assignor_named
 from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.evaluation.lag.broker_clocks import ReceivedRecords
+from streaming.evaluation.lag.lag import ClusterSample
 from streaming.feedback.external_facts import pending_facts
 from streaming.run.cluster_clock import ClusterClock
 from tests.streaming.run.samples.test_conditions import Monitor
@@ -166,4 +167,38 @@ def test_a_clock_that_differs_by_more_than_a_day_is_one_warning(
     assert view.sample is not None
     assert abs(view.sample.clock_offsets[1].middle_ms - 30 * HOUR_MS) <= 2 * SECOND_MS
     assert abs(view.sample.sampled_at_ms - scenario.cluster.now_ms) <= 2 * SECOND_MS
-    assert view.sample.deletion_time_ms < scenario.cluster.now_ms - 29 * HOUR_MS, "old rows: by the earlier clock"
+    deletion_time_ms = view.sample.deletion_time_ms
+    assert deletion_time_ms is not None
+    assert deletion_time_ms < scenario.cluster.now_ms - 29 * HOUR_MS, "old rows: by the earlier clock"
+
+
+NOW_MS = 20_000 * 24 * HOUR_MS
+
+
+@pytest.mark.parametrize("monitor_ahead_hours", [-2400, 0, 2400])
+@pytest.mark.parametrize("stored_corrections_ms", [{}, {1: 0}, {1: 5_000}])
+@pytest.mark.parametrize(
+    ("record_times_ms", "proven_ms", "why"),
+    [
+        ([], None, "a quiet cluster"),
+        ([-1, -1], None, "records without a time"),
+        ([NOW_MS - HOUR_MS, -1], NOW_MS - HOUR_MS, "an old record, which was written before the start"),
+        ([NOW_MS, NOW_MS - HOUR_MS], NOW_MS, "a busy cluster, before the difference of the clocks is known"),
+    ],
+)
+def test_after_a_start_only_the_time_of_a_record_proves_that_rows_are_old(
+    monitor_ahead_hours: int,
+    stored_corrections_ms: dict[int, int],
+    record_times_ms: list[int],
+    proven_ms: int | None,
+    why: str,
+) -> None:
+    """A monitor started with a clock 100 days ahead. Its maintenance deleted every row of every table."""
+    monitor_ms = NOW_MS + monitor_ahead_hours * HOUR_MS
+    clock = ClusterClock("prod", lambda: monitor_ms)
+    clock.restore(stored_corrections_ms)
+    for time_ms in record_times_ms:
+        clock.take_records(ReceivedRecords(monitor_ms, *(np.array([number]) for number in (0, 7, time_ms))))
+    clock.take_records(ReceivedRecords(monitor_ms, *(np.array([], dtype=np.int64) for _ in range(3))))
+    sample = clock.take_sample(ClusterSample(clock.now_ms()))
+    assert sample.deletion_time_ms == (None if proven_ms is None else min(proven_ms, monitor_ms)), why

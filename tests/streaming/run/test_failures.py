@@ -17,6 +17,7 @@ from py4j.protocol import Py4JNetworkError
 
 from streaming.cli.logs import _is_not_of_py4j
 from streaming.delta.on_disk import DeltaTables
+from streaming.delta.table_files import UnusableTableError
 from streaming.delta.tables import REBALANCES
 from streaming.errors import MAY_PASS, STAYS, RemedyError
 from streaming.run.failures import (
@@ -226,6 +227,25 @@ def test_a_checkpoint_older_than_the_tables_ends_the_run(failed_run: FailedRun) 
         CheckpointDamagedError, match="older than the tables: it ends at batch 21, and the tables have batch 22"
     ):
         failed_run.check()
+
+
+@pytest.mark.parametrize("root", ["tables", "s3a://bucket/tables"])
+def test_a_table_that_was_removed_while_the_monitor_ran_ends_the_run_with_one_line(
+    failed_run: FailedRun, tmp_path: Path, root: str
+) -> None:
+    """The run ended with 60 lines of a stack trace. Tables on remote storage do not end the run (rule 4)."""
+    tables = DeltaTables(str(tmp_path / "tables"))
+    tables.open_all()
+    shutil.rmtree(tmp_path / "tables" / REBALANCES.name)
+    if root != "tables":
+        tables._root = root
+        check_restart_helps(None, failed_run.files, tables, is_new=True)  # type: ignore[arg-type]
+        return
+    with pytest.raises(UnusableTableError, match=f"^a table in {tmp_path}/tables was removed or replaced") as ended:
+        check_restart_helps(None, failed_run.files, tables, is_new=True)  # type: ignore[arg-type]
+    assert ended.value.exit_code == STAYS
+    assert "run `rebalance-monitor rebuild`" in str(ended.value)
+    assert len(str(ended.value).splitlines()) == 1
 
 
 def test_a_lost_spark_is_one_line(failed_run: FailedRun, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,8 +7,10 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from datetime import date
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from py4j.protocol import Py4JError
 
@@ -17,10 +19,13 @@ from streaming.delta.on_disk import DeltaTables
 from streaming.delta.table_files import UnusableTableError
 from streaming.delta.tables import REBALANCES
 from streaming.run import rebuild as rebuild_module
+from streaming.run.query.last_checkpoint import LastCheckpoint, store_repair
+from streaming.run.query.table_progress import RowsMissingError
 from streaming.run.rebuild import RebuildError, rebuild_checkpoint
 from streaming.run.writers import SecondWriterError
 from streaming.spark.files import Files
-from tests.streaming.spark.checkpoints import as_nobody
+from tests.streaming.spark.checkpoints import as_nobody, truncate
+from tests.streaming.spark.test_checkpoint import new_identity
 
 STAMP = "20260101T000000"
 
@@ -34,6 +39,16 @@ class LocalFiles(Files):
     def uri(self, name: str) -> str:
         """Return the full path."""
         return f"{self._root}/{name}"
+
+    def read(self, name: str) -> bytes | None:
+        """Return the content of a file, or None if the file does not exist."""
+        path = Path(self.uri(name))
+        return path.read_bytes() if path.exists() else None
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a file."""
+        Path(self.uri(name)).parent.mkdir(exist_ok=True)
+        Path(self.uri(name)).write_bytes(content)
 
     def exists(self) -> bool:
         """Return True if the folder exists."""
@@ -61,7 +76,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     monkeypatch.setattr(rebuild_module, "Files", LocalFiles)
     monkeypatch.setattr(rebuild_module, "make_checkpoint", create_checkpoint)
     for name in ("spark_session", "WriterClaim"):
-        monkeypatch.setattr(rebuild_module, name, lambda *_: nullcontext())
+        monkeypatch.setattr(rebuild_module, name, lambda *_, **__: nullcontext())
     return load_settings(file)
 
 
@@ -92,6 +107,16 @@ def test_a_rebuild_puts_the_new_checkpoint_in_place_and_keeps_the_old_one(settin
     assert (checkpoint / "monitor.json").read_text() == "new"
     assert Path(f"{checkpoint}.{STAMP}", "monitor.json").read_text() == "old"
     assert folders(settings) == ["checkpoint", f"checkpoint.{STAMP}", "tables"]
+
+
+def test_a_rebuild_removes_the_new_checkpoint_of_a_killed_rebuild(settings: Settings) -> None:
+    """The next `run` and the next `rebuild` neither used nor removed it."""
+    parent = Path(settings.paths.checkpoint).parent
+    for name in ("checkpoint.20251231T235959.new", "checkpoint.mine.new", "other.20251231T235959.new"):
+        (parent / name / "origin").mkdir(parents=True)
+    rebuild_checkpoint(settings, STAMP)
+    kept = ["checkpoint.mine.new", "other.20251231T235959.new"]
+    assert folders(settings) == sorted(["checkpoint", f"checkpoint.{STAMP}", *kept, "tables"])
 
 
 def test_a_rebuild_without_an_old_checkpoint_creates_one(settings: Settings) -> None:
@@ -190,7 +215,7 @@ def test_a_repair_names_an_unreadable_file_and_changes_nothing() -> None:
 
         def action() -> None:
             (log / f"{0:020}.json").chmod(0)
-            rebuild_module._repair_tables(root, STAMP, print)
+            rebuild_module._repair_tables(root, LocalFiles(None, root), STAMP, print)
 
         message = as_nobody(action, Path(root))
         assert message.startswith(
@@ -207,14 +232,88 @@ def test_a_rebuild_while_a_different_monitor_writes_changes_nothing(
 
     It would write the rows again that the other monitor adds meanwhile.
     """
-
-    @contextmanager
-    def refuse(*_: object) -> Iterator[None]:
-        raise SecondWriterError("another monitor writes")
-        yield
-
-    monkeypatch.setattr(rebuild_module, "WriterClaim", refuse)
+    monkeypatch.setattr(rebuild_module, "WriterClaim", refuse_claim)
     with pytest.raises(SecondWriterError):
         rebuild_checkpoint(settings, STAMP)
     assert (tmp_path / "checkpoint" / "monitor.json").read_text() == "old"
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == ["checkpoint", "tables"]
+
+
+@contextmanager
+def refuse_claim(*_: object, is_repair: bool) -> Iterator[None]:
+    raise SecondWriterError(f"another monitor writes, {is_repair=}")
+    yield
+
+
+def damage_rows(settings: Settings) -> Path:
+    """Append one row for each of two clusters to a table, and cut the file of the cluster `two`."""
+    tables = DeltaTables(settings.paths.tables)
+    tables.open_all()
+    rows = [{"cluster": cluster, "date": date(2026, 11, 26)} for cluster in ("default", "two")]
+    tables.append(REBALANCES, pa.Table.from_pylist(rows, schema=REBALANCES.schema))
+    (file,) = Path(settings.paths.tables, REBALANCES.name).glob("cluster=two/*/*.parquet")
+    truncate(file)
+    return file
+
+
+def test_a_repair_while_a_different_monitor_writes_changes_nothing(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The repair moved log entries while a monitor with a different checkpoint was running, and the monitor failed."""
+    file = damage_rows(settings)
+    monkeypatch.setattr(rebuild_module, "WriterClaim", refuse_claim)
+    with pytest.raises(SecondWriterError, match="is_repair=True"):
+        rebuild_checkpoint(settings, STAMP, pytest.fail)
+    assert file.exists()
+
+
+def last_checkpoint(settings: Settings, cluster: str, source: str = "offsets-topic") -> LastCheckpoint:
+    return LastCheckpoint(lambda: LocalFiles(None, settings.paths.tables), cluster, source)
+
+
+@pytest.mark.parametrize("source", ["offsets-topic", "admin-api"])
+def test_after_a_repair_each_cluster_that_lost_rows_must_be_rebuilt(settings: Settings, source: str) -> None:
+    """`run` continued without the removed rows, and no message named the loss."""
+    damage_rows(settings)
+    two, default = (last_checkpoint(settings, cluster, source) for cluster in ("two", "default"))
+    earlier, undamaged = new_identity("two", 2), new_identity("default", 2)
+    two.take(earlier, "/two")
+    default.take(undamaged, "/default")
+    rebuild_checkpoint(settings, STAMP, print)
+    default.take(undamaged, "/default")
+    for _ in range(2):
+        with pytest.raises(RowsMissingError) as refused:
+            two.take(earlier, "/two")
+    assert str(refused.value).startswith(
+        f"tables in {settings.paths.tables} miss rows of cluster 'two' ({REBALANCES.name}), because"
+    )
+    assert "run `rebalance-monitor rebuild` for this cluster" in str(refused.value)
+    assert len(str(refused.value).splitlines()) == 1
+    assert refused.value.exit_code == 78
+    rebuilt = new_identity("two", 2, after=two.read())
+    two.take(rebuilt, "/two")
+    two.take(rebuilt, "/two")
+
+
+def test_a_repair_after_a_rebuild_refuses_the_rebuilt_checkpoint_too(settings: Settings) -> None:
+    """Each repair has a different name, so the checkpoint does not know the later repair."""
+    files, two = LocalFiles(None, settings.paths.tables), last_checkpoint(settings, "two")
+    store_repair(files, "two", "what_if", "20260101T000000")
+    store_repair(files, "two", "rebalances", "20260101T000000")
+    rebuilt = new_identity("two", 2, after=two.read())
+    store_repair(files, "two", "rebalances", "20260102T000000")
+    with pytest.raises(RowsMissingError, match=r"cluster 'two' \(rebalances, what_if\)"):
+        two.take(rebuilt, "/two")
+
+
+def test_the_loss_is_stored_before_a_file_is_moved(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the loss cannot be stored, or if the process is killed, no row is lost without a report."""
+    file = damage_rows(settings)
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", settings.paths.tables)
+
+    monkeypatch.setattr(LocalFiles, "write", fail)
+    with pytest.raises(UnusableTableError, match="make space on its disk"):
+        rebuild_checkpoint(settings, STAMP, pytest.fail)
+    assert file.exists()

@@ -72,6 +72,11 @@ def claim(files: Files, checkpoint: str, cluster: str = "c", began_ms: int = 1) 
     return WriterClaim(lambda: files, cluster, checkpoint, lambda: began_ms, threading.Event())
 
 
+def claim_for_repair(files: Files, began_ms: int = 1) -> WriterClaim:
+    """Create the claim of a repair without entering it."""
+    return WriterClaim(lambda: files, "c", "/repair", lambda: began_ms, threading.Event(), is_repair=True)
+
+
 def records(files: LocalFiles) -> dict[str, Writer]:
     """Return the stored writer records by checkpoint."""
     stored = [
@@ -91,6 +96,18 @@ def change(files: LocalFiles, checkpoint: str, edit: Callable[[Writer], Writer])
 def on_other_machine(record: Writer) -> Writer:
     """Return a copy of the record for a different machine. This machine cannot see the processes of that machine."""
     return msgspec.structs.replace(record, host="other", machine="another boot pid:[1]")
+
+
+@pytest.mark.parametrize("cluster", ["c", "two"])
+def test_a_repair_is_refused_while_a_monitor_writes_rows_of_any_cluster(files: LocalFiles, cluster: str) -> None:
+    """Rule 7. A repair moved log entries of a table, and the running monitor failed."""
+    with claim(files, "/running", cluster, began_ms=2):
+        with pytest.raises(SecondWriterError, match=r"/running for cluster .*: stop this monitor, then") as refused:
+            claim_for_repair(files).__enter__()
+        assert "every row twice" not in str(refused.value)
+        assert [*records(files)] == ["/running"]
+    with claim_for_repair(files):
+        pass
 
 
 def test_a_second_checkpoint_of_a_cluster_is_refused_while_the_first_one_writes(files: LocalFiles) -> None:

@@ -9,7 +9,7 @@ import pytest
 from kafka.errors import KafkaConnectionError
 from kafka.protocol.admin import DescribeConfigsResponse
 
-from streaming.sampling.configs import NO_RETENTION_BY_TIME, Configs
+from streaming.sampling.configs import Configs, TopicSettings
 from streaming.sampling.connection import Message
 from tests.streaming.sampling.test_unusual_answers import Cluster, encode_and_decode
 
@@ -71,7 +71,7 @@ def test_the_retention_of_offsets_is_the_shortest_of_all_brokers(
 
 
 @pytest.mark.parametrize("version", [1, 4])
-def test_the_retention_of_topics(version: int) -> None:
+def test_the_settings_of_topics(version: int) -> None:
     """A topic with an error is absent, so its retention is unknown. Kafka 2.0 answers in version 1."""
     resources: Sequence[Resource] = [
         (TOPIC, "orders", {"retention.ms": "604800000", "cleanup.policy": "delete"}, 0),
@@ -82,15 +82,15 @@ def test_the_retention_of_topics(version: int) -> None:
         (TOPIC, "secret", {}, TOPIC_REFUSED),
     ]
     cluster = Cluster([1], lambda *_: configs_response(*resources, version=version))
-    assert Configs(cluster).topic_retention_ms([name for _, name, *_ in resources]) == {  # type: ignore[arg-type]
-        "orders": 604_800_000,
-        "both": 1_000,
-        "compacted": NO_RETENTION_BY_TIME,
-        "unlimited": NO_RETENTION_BY_TIME,
+    assert Configs(cluster).topic_settings([name for _, name, *_ in resources]) == {  # type: ignore[arg-type]
+        "orders": TopicSettings(604_800_000, is_compacted=False),
+        "both": TopicSettings(1_000, is_compacted=True),
+        "compacted": TopicSettings(None, is_compacted=True),
+        "unlimited": TopicSettings(None, is_compacted=False),
     }
     assert cluster.asked == [(None, "DescribeConfigsRequest")]
 
 
 def test_topics_are_unknown_while_no_broker_answers() -> None:
     cluster = Cluster([1], lambda *_: KafkaConnectionError())
-    assert Configs(cluster).topic_retention_ms(["orders"]) == {}  # type: ignore[arg-type]
+    assert Configs(cluster).topic_settings(["orders"]) == {}  # type: ignore[arg-type]

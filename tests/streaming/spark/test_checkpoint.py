@@ -74,10 +74,10 @@ def test_an_identity_is_read_as_it_was_written(files: LocalFiles) -> None:
     [
         (b'{"version": 3}', "has version 3", "a newer version, whatever the other content"),
         (b'{"version": 1, "checkpoint_id": "x"}', "has version 1", "an older version"),
-        (b"{}", "has version unreadable", "no version"),
-        (b"[]", "has version unreadable", "not a JSON object"),
-        (b"", "has version unreadable", "an empty file"),
-        (b"\xff", "has version unreadable", "not UTF-8"),
+        (b"{}", r"is damaged \(monitor.json is not valid\)", "no version"),
+        (b"[]", r"is damaged \(monitor.json is not valid\)", "not a JSON object"),
+        (b"", r"is damaged \(monitor.json is empty\)", "an empty file"),
+        (b"\xff", r"is damaged \(monitor.json is not valid\)", "not UTF-8"),
         (b'{"version": 2}', r"is damaged \(monitor.json", "the right version without other fields"),
         (b'{"version": 2, "checkpoint_id": 5, "cluster": "c", "shuffle_partitions": 2}', "is damaged", "a wrong type"),
     ],
@@ -87,7 +87,7 @@ def test_an_unusable_checkpoint_is_refused_with_its_name_and_the_remedy(
 ) -> None:
     files.write("monitor.json", stored)
     with pytest.raises(
-        CheckpointError, match=rf"^checkpoint {files.folder}/ {problem}.*: run `rebalance-monitor rebuild`"
+        CheckpointError, match=rf"^checkpoint {files.folder} {problem}.*: run `rebalance-monitor rebuild`"
     ):
         read_identity(files)
     assert CHECKPOINT_VERSION == 2, why

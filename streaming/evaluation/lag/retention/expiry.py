@@ -15,9 +15,12 @@ The brokers keep a committed offset for `offsets.retention.minutes`, counted fro
    without members cannot delay the expiry.
 
 The brokers delete expired offsets once per `offsets.retention.check.interval.ms` (default: 10 minutes). So an offset is
-deleted up to one interval after its expiry time. A commit record of version 1 contains an expiry time, which the
-brokers use for this commit. The monitor does not read the expiry time in such records. The brokers write records of
-version 1 only for OffsetCommit requests of version 2 to 4 that contain a retention time.
+deleted up to one interval after its expiry time.
+
+Limit: a commit record of version 1 contains an expiry time. The brokers then use this time instead of rules 2 and 3,
+but rule 1 still applies. The monitor does not read the expiry time in such records, because no commit in the monitor's
+state contains it. The brokers write records of version 1 only for OffsetCommit requests of version 2 to 4 that contain
+a retention time.
 
 Source: KIP-211, Kafka `OffsetMetadataManager.cleanupExpiredOffsets`, `OffsetExpirationConditionImpl`, and
 `offsetExpirationCondition` of `ClassicGroup`, `ConsumerGroup` and `StreamsGroup`.

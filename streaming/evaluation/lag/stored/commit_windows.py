@@ -25,6 +25,8 @@ The monitor requests end offsets after it has read the commits. Rules for the en
    group does not catch up.
 6. If a committed offset is greater than the end offset, the entry and all earlier entries are removed. There are two
    possible causes. The topic was deleted and created again, or a client committed an offset that never existed.
+7. If the topic id shows that the topic was created again (`topic_ids.py`), all entries before the last commit are
+   removed. The lag of the last commit is computed again.
 
 Source: Burrow, `core/internal/storage/inmemory.go`.
 """
@@ -205,6 +207,11 @@ class CommitWindows:
             self._tombstoned_at[rows] = _NONE
             for matrix in self._matrices.values():
                 matrix[rows] = _NONE
+
+    def restart(self, rows: Int64Array, log_offsets: Int64Array) -> None:
+        """Apply rule 7. `log_offsets` contains the log offset of the last commit of each row."""
+        self._drop(rows, log_offsets - 1)
+        self._matrices["lag"][rows] = _NONE
 
     def keep(self, rows: Int64Array) -> None:
         """Keep only the given rows. The new row numbers are 0, 1, 2, ... in the given order."""

@@ -7,6 +7,7 @@ results are stored in columns, and no code loops over single results at each sam
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,8 @@ Commit = tuple[str, int, int]
 
 COMMIT = ["topic", "partition", "committed_offset"]
 _TAIL = ["next_offset", "is_record", "read_to"]
+_NEVER_MS = 0
+"""The fetch time of a result from before a restart."""
 _TAILS_SCHEMA = pa.schema(
     [
         ("topic", pa.string()),
@@ -28,9 +31,10 @@ _TAILS_SCHEMA = pa.schema(
         ("next_offset", pa.int64()),
         ("is_record", pa.bool_()),
         ("read_to", pa.int64()),
+        ("fetched_at_ms", pa.int64()),
     ]
 )
-"""A commit, and the first three fields of its `Tail`."""
+"""A commit, the first three fields of its `Tail`, and the time of the last fetch."""
 
 
 def row_numbers(known: pa.Table, rows: pa.Table) -> Int64Array:
@@ -53,6 +57,15 @@ def row_numbers(known: pa.Table, rows: pa.Table) -> Int64Array:
     return found
 
 
+class RowResults(NamedTuple):
+    """The results for many rows, one column per field."""
+
+    next_offset: Int64Array
+    is_record: BoolArray
+    read_to: Int64Array
+    fetched_at_ms: Int64Array
+
+
 class FetchResults:
     """The results of fetches, by commit. A commit without a fetch has no result."""
 
@@ -63,14 +76,15 @@ class FetchResults:
         """Return each commit with its result."""
         return _tails(self._table).items()
 
-    def of_rows(self, commits: pa.Table) -> tuple[Int64Array, BoolArray, Int64Array]:
-        """Return three columns for the rows of `commits`: `next_offset`, `is_record` and `read_to`."""
+    def of_rows(self, commits: pa.Table) -> RowResults:
+        """Return the results for the rows of `commits`."""
         committed = commits["committed_offset"].to_numpy()
-        columns = committed.copy(), np.zeros(len(committed), dtype=np.bool_), committed.copy()
+        never = np.full(len(committed), _NEVER_MS, dtype=np.int64)
+        columns = RowResults(committed.copy(), np.zeros(len(committed), dtype=np.bool_), committed.copy(), never)
         if self._table.num_rows:
             numbers = row_numbers(self._table.select(COMMIT), commits)
             found = np.flatnonzero(numbers >= 0)
-            tails = self._table.select(_TAIL).take(pa.array(numbers[found]))
+            tails = self._table.select(RowResults._fields).take(pa.array(numbers[found]))
             for column, values in zip(columns, tails.columns, strict=True):
                 column[found] = values.to_numpy()
         return columns
@@ -80,11 +94,11 @@ class FetchResults:
         tails = {commit: Tail(commit[2], is_record=False, read_to=commit[2]) for commit in commits}
         return {**tails, **_tails(self._table.filter(self._is_of(tails)))}
 
-    def put(self, tails: Mapping[Commit, Tail]) -> None:
+    def put(self, tails: Mapping[Commit, Tail], fetched_at_ms: int = _NEVER_MS) -> None:
         """Store results. A new result replaces an earlier result for the same commit."""
         if tails:
             others = self._table.filter(pc.invert(self._is_of(tails)))
-            self._table = pa.concat_tables([others, _tails_table(tails)]).combine_chunks()
+            self._table = pa.concat_tables([others, _tails_table(tails, fetched_at_ms)]).combine_chunks()
 
     def keep_only(self, commits: pa.Table) -> None:
         """Remove the results for all commits that are not in the table `commits`."""
@@ -101,12 +115,12 @@ class FetchResults:
         return pa.array(row_numbers(_tails_table(tails).select(COMMIT), self._table) >= 0)
 
 
-def _tails_table(tails: Mapping[Commit, Tail]) -> pa.Table:
-    rows = [(*commit, tail.next_offset, tail.is_record, tail.read_to) for commit, tail in tails.items()]
+def _tails_table(tails: Mapping[Commit, Tail], fetched_at_ms: int = _NEVER_MS) -> pa.Table:
+    rows = [(*commit, tail.next_offset, tail.is_record, tail.read_to, fetched_at_ms) for commit, tail in tails.items()]
     columns = list(zip(*rows, strict=True)) or [()] * len(_TAILS_SCHEMA)
     return pa.table(list(map(pa.array, columns, _TAILS_SCHEMA.types)), schema=_TAILS_SCHEMA)
 
 
 def _tails(table: pa.Table) -> Mapping[Commit, Tail]:
-    rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
+    rows = zip(*(column.to_pylist() for column in table.select([*COMMIT, *_TAIL]).columns), strict=True)
     return {(topic, at, committed): Tail(*tail) for topic, at, committed, *tail in rows}

@@ -7,7 +7,8 @@ for a new sample (o, t):
 1. t <= t': all points at or after t are removed first. Either the clock was set back, or the sample is repeated.
 2. o < o': all points are removed, and the new point becomes the first point. Either the topic was created again, or the
    topic lost its last records in an unclean election. If the offset decreases, kafka-lag-exporter ignores new samples
-   until the old points expire (issue 197).
+   until the old points expire (issue 197). A topic that was created again can also have o >= o'. Only its topic id
+   shows that its log is new (`topic_ids.py`).
 3. o equals the offset of the last two points: the time of the last point becomes t. So a constant offset has only two
    points: one with its first time, and one with its last time. The method comes from kafka-lag-exporter
    (`LookupTable.addPoint`).

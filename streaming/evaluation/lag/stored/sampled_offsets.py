@@ -6,10 +6,11 @@ kafka-lag-exporter shows NaN for some minutes after a restart.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from streaming.combine.big_endian import BoolArray, Int64Array
 from streaming.evaluation.lag.stored.columns import decode_columns, encode_columns
@@ -65,6 +66,16 @@ class SampledOffsets:
         self._remove_unsampled(sampled_at_ms - KEEP_UNSAMPLED_MS)
         return [keys[index] for index in np.flatnonzero(fell_back)]
 
+    @property
+    def topics(self) -> frozenset[str]:
+        """The topics that have points."""
+        return self._rows.topics
+
+    def forget_topics(self, topics: Collection[str]) -> None:
+        """Remove the points of topics that were created again."""
+        is_of_topic = pc.is_in(self.names()[0], value_set=pa.array(sorted(topics), pa.string()))
+        self._keep(np.flatnonzero(~is_of_topic.to_numpy(zero_copy_only=False)))
+
     def rows(self, topics: pa.Array, partitions: Int64Array) -> Int64Array:
         """Return for each topic partition the row number in `points`, or NO_ROW if there is no sample."""
         return self._rows.find(topics, partitions)
@@ -88,8 +99,11 @@ class SampledOffsets:
         newest = self.points.times_ms[np.arange(len(self)), np.maximum(counts - 1, 0)]
         kept = np.flatnonzero(newest >= since_ms)
         if 2 * len(kept) < len(self):
-            self._rows.keep(kept)
-            self.points.keep(kept)
+            self._keep(kept)
+
+    def _keep(self, rows: Int64Array) -> None:
+        self._rows.keep(rows)
+        self.points.keep(rows)
 
     def encode(self) -> tuple[int, bytes]:
         """Return the version, and all points as a compressed Arrow IPC stream (about 2 bytes per point)."""

@@ -53,6 +53,11 @@ class TopicPartitionRows:
         self._keys = _key(renumbered, self._keys & 0xFFFFFFFF)
         self._topics = self._topics.take(pa.array(codes))
 
+    @property
+    def topics(self) -> frozenset[str]:
+        """The topics of all rows."""
+        return frozenset(self._topics.to_pylist())
+
     def names(self) -> tuple[pa.Array, Int64Array]:
         """Return the topic and the partition number of each row."""
         partitions = self._keys.astype(np.int32).astype(np.int64)  # the low 32 bits, with their sign

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow.lib import ArrowException
 
@@ -39,6 +40,7 @@ from streaming.evaluation.lag.retention.expiry import Starts, expiry_starts
 from streaming.evaluation.lag.retention.lost_records import LOG_START_POINTS, Loss, Losses, LossKey, losses
 from streaming.evaluation.lag.status import is_suspect
 from streaming.evaluation.lag.stored.sampled_offsets import SampledOffsets
+from streaming.evaluation.lag.stored.topic_ids import TopicIds
 from streaming.evaluation.lag.topic_loads import topic_loads
 from streaming.evaluation.lag.unsubscribed import ReadTopics, is_unsubscribed, read_topics
 from streaming.evaluation.rebalances.condition_detectors import Limits
@@ -73,6 +75,7 @@ class _Stored(msgspec.Struct, frozen=True):
     clock_corrections_ms: dict[int, int] = {}
     losses: list[tuple[LossKey, Loss]] = []
     tails: StoredTails = StoredTails()
+    topic_ids: dict[str, str] = {}
 
 
 class LagWatch:
@@ -94,9 +97,9 @@ class LagWatch:
         self._brokers = brokers
         self._clock = clock
         self._next_offsets = NextOffsets()
-        self._unmoved = (-1, UnmovedCommits())
+        self._topic_ids = TopicIds()
+        self._numbering, self._unmoved, self._commit_points = -1, UnmovedCommits(), CommitPoints()
         self._suspects: Int64Array = np.empty(0, dtype=np.int64)
-        self._commit_points = (-1, CommitPoints())
         self._committed_offsets = committed_offsets
         self._files = files
         self._limits = limits
@@ -129,7 +132,7 @@ class LagWatch:
             )
             return
         self._ends, self._starts, self._losses = ends, starts, dict(stored.losses)
-        self._next_offsets = NextOffsets(stored.tails)
+        self._next_offsets, self._topic_ids = NextOffsets(stored.tails), TopicIds(stored.topic_ids)
         self._clock.restore(stored.clock_corrections_ms)
         _log.info("%s: restored samples of %d topic partitions", self._cluster, len(self._ends))
 
@@ -149,6 +152,7 @@ class LagWatch:
             corrections_ms,
             list(self._losses.items()),
             self._next_offsets.stored(),
+            self._topic_ids.stored(),
         )
         self._files.write(STORED, msgspec.msgpack.encode(stored))
 
@@ -164,6 +168,8 @@ class LagWatch:
 
     def evaluate(self, view: CommittedOffsetsView, before: MonitorView, sample: ClusterSample) -> LagEvaluation:
         """Compute the lag of the commits in `view`. `sample` must be newer than the views `view` and `before`."""
+        self._use_numbering(view.numbering)
+        self._forget_old_logs(view, sample)
         fell_back = self._ends.add(sample.end_offsets, sample.sampled_at_ms)
         self._next_offsets.forget_topics(topic for topic, _ in fell_back)
         for topic, partition in fell_back:
@@ -191,11 +197,34 @@ class LagWatch:
         self._suspects = view.rows[is_suspect(evaluated.partitions)]
         return replace(evaluated, topic_loads=topic_loads(self._ends, sample))
 
+    def _use_numbering(self, numbering: int) -> None:
+        """If the rows have new numbers, forget the values by row. Then consume rates are unknown for a minute."""
+        if self._numbering != numbering:
+            self._numbering, self._unmoved, self._commit_points = numbering, UnmovedCommits(), CommitPoints()
+            self._suspects = np.empty(0, dtype=np.int64)
+
+    def _forget_old_logs(self, view: CommittedOffsetsView, sample: ClusterSample) -> None:
+        """Forget everything about the logs of topics that were deleted and created again."""
+        recreated = self._topic_ids.update(sample.topics, self._ends.topics)
+        if not recreated:
+            return
+        for topic in sorted(recreated):
+            _log.info(
+                "%s: the topic %s was deleted and created again. The monitor does not use its old offsets any more",
+                self._cluster,
+                topic,
+            )
+        for forgetful in (self._ends, self._starts, self._next_offsets, self._settings):
+            forgetful.forget_topics(recreated)
+        self._losses = {key: loss for key, loss in self._losses.items() if key[1] not in recreated}
+        is_of_topic = pc.is_in(view.commits["topic"], value_set=pa.array(sorted(recreated), pa.string()))
+        affected = view.select(is_of_topic.to_numpy())
+        self._committed_offsets.restart_windows(affected)
+        self._commit_points.forget(affected.rows)
+
     def _consume_rates(self, view: CommittedOffsetsView, sampled_at_ms: int, read_up_to_ms: Int64Array) -> Float64Array:
-        """Return the consume rate for each row of `view`. If `numbering` changes, rates are unknown for a minute."""
-        if self._commit_points[0] != view.numbering:
-            self._commit_points = (view.numbering, CommitPoints())
-        points, commits = self._commit_points[1], view.commits
+        """Return the consume rate for each row of `view`."""
+        points, commits = self._commit_points, view.commits
         offsets, times_ms = (commits[name].to_numpy() for name in ("committed_offset", "commit_timestamp_ms"))
         points.add(view.rows, offsets, times_ms, sampled_at_ms, read_up_to_ms)
         return points.rates(view.rows, read_up_to_ms)
@@ -217,16 +246,14 @@ class LagWatch:
         self, view: CommittedOffsetsView, report: LagReport, end_offsets: Mapping[TopicPartition, int]
     ) -> LagReport:
         """If a fetch has shown the next record of a group, count the lag of the partition from this record."""
-        if self._unmoved[0] != view.numbering:
-            self._unmoved, self._suspects = (view.numbering, UnmovedCommits()), np.empty(0, dtype=np.int64)
         committed, now_ms = report.partitions["committed_offset"].to_numpy(), report.sampled_at_ms
         commit_times_ms = report.partitions["commit_timestamp_ms"].to_numpy()
-        unmoved_ms = self._unmoved[1].for_ms(view.rows, committed, now_ms, commit_times_ms)
+        unmoved_ms = self._unmoved.for_ms(view.rows, committed, now_ms, commit_times_ms)
         at = rows_with_lag(report, unmoved_ms, np.isin(view.rows, self._suspects))
         asked = np.union1d(at, rows_without_proof(report, self._next_offsets.topics_without_proof))
         stable = self._brokers.last_stable_offsets(topic_partitions(report, asked)) if len(asked) else {}
         rows = rows_behind(report, at, unmoved_ms, self._next_offsets.add_stable_offsets(stable, end_offsets))
-        fetches = self._next_offsets.due_fetches(report, rows, now_ms)
+        fetches = self._next_offsets.due_fetches(report, rows, now_ms, self._settings.compacted_topics)
         self._next_offsets.add_results(self._brokers.look(fetches) if fetches else {}, now_ms)
         return self._next_offsets.apply(report, rows)
 

@@ -9,12 +9,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from kafka.errors import KafkaError
 
-from streaming.sampling.configs import Configs
+from streaming.sampling.configs import Configs, TopicSettings
 
 _log = logging.getLogger(__name__)
 
@@ -25,10 +26,14 @@ TOPICS_PER_SAMPLE = 100
 OFFSETS_RETENTION, TOPIC_RETENTION = "offsets_retention", "topic_retention"
 
 
-class _Setting(NamedTuple):
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting(Generic[_Value]):
     """A setting, and the time of its last request. `value` is None if no broker returned the setting."""
 
-    value: int | None
+    value: _Value | None
     requested_at_ms: int
 
     def is_due(self, now_ms: int) -> bool:
@@ -42,8 +47,8 @@ class RetentionSettings:
     def __init__(self, cluster: str, configs: Configs) -> None:
         self._cluster = cluster
         self._configs = configs
-        self._of_offsets: _Setting | None = None
-        self._of_topics: dict[str, _Setting] = {}
+        self._of_offsets: _Setting[int] | None = None
+        self._of_topics: dict[str, _Setting[TopicSettings]] = {}
 
     @property
     def offsets_retention_ms(self) -> int | None:
@@ -53,8 +58,16 @@ class RetentionSettings:
     @property
     def topic_retention_ms(self) -> Mapping[str, int]:
         """`retention.ms` of the requested topics that delete records by time."""
-        known = ((topic, setting.value) for topic, setting in self._of_topics.items())
-        return {topic: value for topic, value in known if value is not None and value >= 0}
+        known = ((topic, settings.retention_ms) for topic, settings in self._known_topics())
+        return {topic: retention_ms for topic, retention_ms in known if retention_ms is not None}
+
+    @property
+    def compacted_topics(self) -> frozenset[str]:
+        """The requested topics that are compacted."""
+        return frozenset(topic for topic, settings in self._known_topics() if settings.is_compacted)
+
+    def _known_topics(self) -> Iterator[tuple[str, TopicSettings]]:
+        return ((topic, one.value) for topic, one in self._of_topics.items() if one.value is not None)
 
     @property
     def not_known(self) -> tuple[str, ...]:
@@ -78,6 +91,10 @@ class RetentionSettings:
         found = self._request_topics(due) if due else {}
         self._of_topics = {**known, **{topic: _Setting(found.get(topic), now_ms) for topic in due}}
 
+    def forget_topics(self, topics: Collection[str]) -> None:
+        """Forget the settings of topics that were created again. They may have different settings now."""
+        self._of_topics = {topic: setting for topic, setting in self._of_topics.items() if topic not in topics}
+
     def _due_topics(self, topics: Collection[str], now_ms: int) -> list[str]:
         requested = {topic: self._of_topics.get(topic) for topic in topics}
         due = [topic for topic, setting in requested.items() if setting is None or setting.is_due(now_ms)]
@@ -90,9 +107,9 @@ class RetentionSettings:
             _log.debug("%s: %s", self._cluster, error)
             return None
 
-    def _request_topics(self, topics: Sequence[str]) -> Mapping[str, int]:
+    def _request_topics(self, topics: Sequence[str]) -> Mapping[str, TopicSettings]:
         try:
-            return self._configs.topic_retention_ms(topics)
+            return self._configs.topic_settings(topics)
         except KafkaError as error:
             _log.debug("%s: %s", self._cluster, error)
             return {}

@@ -14,6 +14,7 @@ import pytest
 from assignors import AS_JAVA_LEADER
 from streaming.evaluation.assignment.drift import DIFFERS_FROM_JAVA, DRIFT, EQUIVALENT, MATCH, NOT_EVALUATED, WITHHELD
 from streaming.evaluation.assignment.leader import UNKNOWN_LEADER, leader_of
+from streaming.evaluation.assignment.sampled_topics import METADATA_MAX_AGE_MS
 from streaming.evaluation.snapshot_evaluation import Evaluation, evaluate_snapshot
 from streaming.events import GroupMetadataWritten, Position, TopicMetadata, TopicsSampled
 from streaming.group.snapshot import GroupSnapshot
@@ -39,10 +40,10 @@ def written(line: Membership) -> tuple[GroupMetadata, int]:
 
 
 def evaluated(line: Membership) -> Evaluation:
-    """Return the verdicts. The partition counts are the same before and after the record."""
+    """Return the verdicts. The partition counts are the same after the record and long before it."""
     metadata, timestamp_ms = written(line)
     topics = {
-        topic: TopicMetadata(count, timestamp_ms + 1, since_ms=timestamp_ms - 1)
+        topic: TopicMetadata(count, timestamp_ms + 1, since_ms=timestamp_ms - 2 * METADATA_MAX_AGE_MS)
         for topic, count in line.partitions.items()
     }
     events = [GroupMetadataWritten(Position(0, 1, timestamp_ms), metadata), TopicsSampled(topics)]

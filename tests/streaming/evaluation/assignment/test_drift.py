@@ -24,22 +24,24 @@ from streaming.evaluation.assignment.drift import (
     MisplacedPartition,
     StrategyDrift,
 )
+from streaming.evaluation.assignment.sampled_topics import METADATA_MAX_AGE_MS
 from streaming.evaluation.snapshot_evaluation import evaluate_snapshot
 from streaming.events import GroupMetadataWritten, TopicMetadata, TopicsSampled
 from streaming.group.snapshot import GroupSnapshot
 from streaming.protocol.classic import ClassicMember
 from tests.streaming.groups import SECOND_MS, advanced, at, member, metadata
 
-WRITTEN = 10
+WRITTEN = 1_000
 BEFORE_MS, AFTER_MS = (WRITTEN - 1) * SECOND_MS, (WRITTEN + 1) * SECOND_MS
+LONG_BEFORE_MS = WRITTEN * SECOND_MS - METADATA_MAX_AGE_MS - 1
 BOTH = (assignor_named("range"), assignor_named("roundrobin"))
 Topics = Mapping[str, tuple[Any, ...]]
 """Topic to (partitions, sampled at), optionally with more fields of `TopicMetadata`."""
 
 
-def sampled_before_and_after(partitions: int) -> tuple[Any, ...]:
-    """Return a topic that has this number of partitions before and after the record."""
-    return partitions, AFTER_MS, (), None, BEFORE_MS
+def sampled_before_and_after(partitions: int, known_since_ms: int = LONG_BEFORE_MS) -> tuple[Any, ...]:
+    """Return a topic that has this number of partitions after the record, and so long before it that a leader knew."""
+    return partitions, AFTER_MS, (), None, known_since_ms
 
 
 def group(
@@ -212,6 +214,21 @@ def test_drift_names_the_current_and_the_expected_owner() -> None:
             DRIFT,
             "",
             "rule 5: the topic existed, and no member got its partitions",
+        ),
+        (
+            [[0], [1]],
+            {"orders": sampled_before_and_after(4, BEFORE_MS)},
+            UNKNOWN,
+            "metadata_changed",
+            "rule 4: it had four, but the leader may not have known this yet",
+        ),
+        ([[0, 1]], {"orders": sampled_before_and_after(2, BEFORE_MS)}, MATCH, "", "rule 3: it explains all owners"),
+        (
+            [[0, 1], [1, 2]],
+            {"orders": sampled_before_and_after(3, BEFORE_MS)},
+            DRIFT,
+            "",
+            "rule 5: no smaller count explains these owners",
         ),
         (
             [[0, 2]],

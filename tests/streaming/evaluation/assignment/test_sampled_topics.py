@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from streaming.evaluation.assignment.group_spec import actual_owners
-from streaming.evaluation.assignment.sampled_topics import changed_topics, pending_topics, unknown_topics
-from streaming.events import TopicsSampled
-from tests.streaming.groups import advanced, member, sampled, written
+from streaming.evaluation.assignment.sampled_topics import (
+    METADATA_MAX_AGE_MS,
+    changed_topics,
+    pending_topics,
+    unknown_topics,
+)
+from streaming.events import GroupEvent, GroupMetadataWritten, TopicsSampled
+from tests.streaming.groups import advanced, at, member, metadata, sampled, written
 
-BEFORE, AFTER = 9_999, 10_000
-"""The record is written at 10,000 ms."""
+BEFORE, AFTER = 999_999, 1_000_000
+"""The record is written at 1,000,000 ms."""
+LONG_BEFORE = BEFORE - METADATA_MAX_AGE_MS
+"""A leader certainly knows a partition count of this time."""
 
-HAS_0_AND_1 = written(10, 1, [member("m", {"orders": [0, 1]})])
-HAS_NOTHING = written(10, 1, [member("m")])
+HAS_0_AND_1 = written(1_000, 1, [member("m", {"orders": [0, 1]})])
+HAS_NOTHING = written(1_000, 1, [member("m")])
+
+
+def cooperative(held: Sequence[int], claimed: Sequence[int]) -> GroupEvent:
+    """Return a generation of `cooperative-sticky`. A claimed partition without an owner is withheld."""
+    one = member("m", {"orders": held}, owned=[("orders", partition) for partition in claimed])
+    return GroupMetadataWritten(at(1_000), metadata(1, [one], protocol="cooperative-sticky"))
 
 
 @pytest.mark.parametrize(
@@ -55,11 +70,47 @@ def test_a_topic_is_known_as_of_the_record(sample: TopicsSampled, unknown: bool,
         (HAS_NOTHING, [sampled(AFTER, orders=None)], False, "the topic never existed"),
         (
             HAS_0_AND_1,
-            [sampled(BEFORE, orders=3), sampled(AFTER, orders=3)],
+            [sampled(LONG_BEFORE, orders=3), sampled(AFTER, orders=3)],
             False,
             "it had three partitions all the time",
         ),
-        (HAS_NOTHING, [sampled(BEFORE, orders=3), sampled(AFTER, orders=3)], False, "it existed all the time"),
+        (HAS_NOTHING, [sampled(LONG_BEFORE, orders=3), sampled(AFTER, orders=3)], False, "it existed all the time"),
+        (
+            HAS_0_AND_1,
+            [sampled(LONG_BEFORE + 1, orders=3), sampled(AFTER, orders=3)],
+            True,
+            "it had three partitions, but the leader's metadata may be older",
+        ),
+        (
+            HAS_0_AND_1,
+            [sampled(LONG_BEFORE + 1, orders=None), sampled(AFTER, orders=None)],
+            True,
+            "it was deleted, but the leader's metadata may be older",
+        ),
+        (
+            cooperative([1], claimed=[0, 1]),
+            [sampled(BEFORE, orders=4), sampled(AFTER, orders=4)],
+            True,
+            "partition 0 is withheld, so the leader may have known two",
+        ),
+        (
+            cooperative([0], claimed=[0, 1, 2]),
+            [sampled(AFTER, orders=3)],
+            False,
+            "partitions 1 and 2 are withheld, so all three partitions are explained",
+        ),
+        (
+            cooperative([0], claimed=[0, 1]),
+            [sampled(AFTER, orders=1)],
+            False,
+            "the leader assigned only the partition of the recreated topic",
+        ),
+        (
+            written(1_000, 1, [member("m", {"orders": [1]}, owned=[("orders", 0)])]),
+            [sampled(BEFORE, orders=4), sampled(AFTER, orders=4)],
+            False,
+            "range withholds no partition, so growth does not explain partition 0",
+        ),
         (HAS_0_AND_1, [sampled(BEFORE, orders=2), sampled(AFTER, orders=3)], True, "grown between the samples"),
         (
             HAS_0_AND_1,
@@ -69,7 +120,7 @@ def test_a_topic_is_known_as_of_the_record(sample: TopicsSampled, unknown: bool,
         ),
         (HAS_0_AND_1, [sampled(BEFORE, orders=3)], False, "an older sample shows no change"),
         (
-            written(10, 1, [member("m", {"orders": [1]})]),
+            written(1_000, 1, [member("m", {"orders": [1]})]),
             [sampled(AFTER, orders=3)],
             False,
             "a topic grows at its end: partition 0 was not assigned",

@@ -101,7 +101,7 @@ def test_a_condition_starts_once_continues_with_new_details_and_ends_once() -> N
     begun = tracker.evaluate(inputs(record(recent=restarts(3))))
     assert changes(begun) == [("g", "rebalance_storm", True), ("g", "flapping_member", True)]
     (_, flapping) = begun.active["g"]
-    assert flapping == Condition("flapping_member", NOW_MS, "member pod joined and left 3 times in 10 minutes")
+    assert flapping == Condition("flapping_member", NOW_MS, "member pod left or rejoined 3 times in 10 minutes")
     tracker.commit(begun)
     later = tracker.evaluate(inputs(record(recent=restarts(4)), now_ms=NOW_MS + 30_000))
     assert later.changes == ()

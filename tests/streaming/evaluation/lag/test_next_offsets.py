@@ -54,6 +54,7 @@ class Log:
     aborted: set[int] = field(default_factory=set)
     is_compacted: bool = False
     offsets_per_fetch: int = 1_000_000
+    fails: bool = False
 
     def abort(self, transactions: int, records: int = 1) -> None:
         """Append aborted transactions, each with its records and one marker."""
@@ -70,7 +71,7 @@ class Log:
         """Return the result of a fetch."""
         if not self.is_readable:
             return FetchFailure.REFUSED
-        if fetch.from_offset < self.start:
+        if self.fails or fetch.from_offset < self.start:
             return FetchFailure.FAILED
         last = min(
             self.end if self.last_stable is None else self.last_stable, fetch.from_offset + self.offsets_per_fetch
@@ -124,7 +125,7 @@ class Watch:
         stable = {of: log.last_stable for of in topic_partitions(report, asked) if log.last_stable is not None}
         self._next.add_stable_offsets(stable, ends)
         rows = rows_behind(report, behind, unmoved, stable)
-        fetches = self._next.due_fetches(report, rows, self.now_ms)
+        fetches = self._next.due_fetches(report, rows, self.now_ms, ["orders"] if log.is_compacted else [])
         self.fetches += len(fetches)
         self._next.add_results({fetch: log.fetch(fetch) for fetch in fetches}, self.now_ms)
         report = self._next.apply(report, rows)

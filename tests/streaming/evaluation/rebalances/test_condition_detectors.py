@@ -243,6 +243,24 @@ def double_bounce(changed: tuple[str, ...] = ("strategy_changed",), *, static: b
         (replaced("a-1", "b-1", "c-1")[:-1], True, False, "the last member has not returned yet"),
         (replaced("a-1", "b-1"), True, False, "two replaced members are enough"),
         (replaced("a-1"), False, False, "one restart is not a rolling restart"),
+        (
+            [rejoin(3, "s-1"), rebalance(1, gone="s-2", is_static=True)],
+            False,
+            False,
+            "one static member restarted, and one was stopped: only one member was replaced",
+        ),
+        (
+            [rebalance(3, gone="a-1 b-1"), rebalance(2.9, joined="a-2 b-2")],
+            False,
+            False,
+            "a rebalance timeout removed two members together, and they came back together",
+        ),
+        (
+            [rebalance(m, gone=f"{m}-1 {m}-2", joined=f"{m}-3 {m}-4") for m in (5, 3)],
+            True,
+            False,
+            "two members in each step (maxUnavailable of Kubernetes)",
+        ),
         ([*replaced("a-1", "b-1", "c-1"), rebalance(1, gone="a-1'")], False, True, "the new member has already left"),
         (
             [*replaced("a-1", "b-1", "c-1"), rebalance(1)],

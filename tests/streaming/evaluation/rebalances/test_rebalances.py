@@ -103,9 +103,9 @@ def cooperative(offsets_topic_offset: int, generation_id: int, *members: Classic
             "created",
             "other members in the same generation: the tombstone was compacted",
         ),
-        ([written(0, 7), tombstoned(1), *formed(2, 7)], "upgraded", "a KIP-848 group in the next record"),
-        ([written(0, 7), tombstoned(1), *formed(3, 7)], "created", "not the next record: a new group"),
-        ([*formed(0), tombstoned(5), written(6, 3)], "downgraded", "a downgrade to a classic group"),
+        ([written(0, 7), tombstoned(1, append_of=2), *formed(2, 7)], "upgraded", "a KIP-848 group in the next record"),
+        ([written(0, 7), tombstoned(1, append_of=3), *formed(3, 7)], "created", "not the next record: a new group"),
+        ([*formed(0), tombstoned(5, append_of=6), written(6, 3)], "downgraded", "a downgrade to a classic group"),
         ([written(0, 7), *formed(1, 8)], "created", "a different group type without a tombstone: it was compacted"),
         (
             [written(0, 7, [a(0, instance_id="i")]), written(1, 7, [b(0, instance_id="i")])],
@@ -552,7 +552,7 @@ def test_after_a_downgrade_the_number_of_partitions_is_no_cause() -> None:
         *(target(3, "m", (("id", (0,)),)), target(4, "n", (("id", (1,)),)), target_epoch(5, 3)),
     ]
     classic = [written(10, 4, [a(0)]), written(11, 5, [a(0, 1)]), written(12, 6, [a(0, 1, 2)])]
-    rows = rebalances_of([*two, NAMED, tombstoned(9), *classic])
+    rows = rebalances_of([*two, NAMED, tombstoned(9, append_of=10), *classic])
     assert [row.kind for row in rows] == ["first_seen", "deleted", "downgraded", "rebalance", "rebalance"]
     assert [row.causes for row in rows[-2:]] == [("unexplained",), ("metadata_changed",)]
 

@@ -59,7 +59,7 @@ def test_a_section_describes_fields_of_its_schemas(section: Section) -> None:
         ("LastFindings.incident_id", "at the last measurement"),
         ("PartitionLag.status", "status of the partition"),
         ("PastPartition.status", "status of the partition"),
-        ("PastPartition.lag_seconds", "`row_time_ms`"),
+        ("PastPartition.lag_seconds", "`last_measured_ms`"),
         ("StrategyDrift.verdict", "with this strategy"),
         ("PastGroupFields.leader", "in a list of groups"),
     ],
@@ -77,7 +77,7 @@ def test_a_section_about_the_past_changes_only_the_schemas_of_the_past() -> None
     """A client of the present must not read that a value is unknown because no table contains it."""
     assert "in a list of groups" not in description("GroupDocument.leader")
     assert "tables" not in description("Member.session_timeout_ms")
-    assert "`row_time_ms`" not in description("PartitionLag.lag_seconds")
+    assert "`last_measured_ms`" not in description("PartitionLag.lag_seconds")
 
 
 def test_descriptions_contain_no_links() -> None:

@@ -23,18 +23,24 @@ Row = tuple[int, TopicPartition, float]
 """A row of `group_lag`: seconds since the start of the window, partition, age of the next record in seconds."""
 
 
-def late_times(
+def late_times(  # noqa: PLR0913 - the inputs of the computation
     rows: Sequence[Row],
     earlier: Mapping[TopicPartition, tuple[int, float]] = {},
     present: Lags | None = None,
     silences: Sequence[Span] = (),
     cuts: Collection[int] = (),
+    *,
+    measured: Sequence[int] = range(-7200, 601),
 ) -> list[tuple[int, int]]:
-    """Return the times above the limit. `cuts` are the seconds at which a new piece of the rows starts."""
+    """Return the times above the limit.
+
+    `cuts` are the seconds at which a new piece of the rows starts. `measured` are the seconds of the measurements.
+    """
     names = sorted({partition for _, partition, _ in rows})
     ages = {one: (WINDOW.from_ms + 1_000 * second, age) for one, (second, age) in earlier.items()}
     partitions = LagPartitions(names, np.array([], dtype=np.int64), {}, ages, ())
-    late = LateTimes(partitions, LIMIT_SECONDS, present, WINDOW)
+    measured_ms = [WINDOW.from_ms + 1_000 * second for second in measured]
+    late = LateTimes(partitions, LIMIT_SECONDS, present, WINDOW, measured_ms)
     for start, end in pairwise([-1, *sorted(cuts), 10**9]):
         late.add(columns([row for row in rows if start <= row[0] < end], names))
     return seconds(late.spans(silences))
@@ -80,6 +86,23 @@ def test_the_lag_is_above_the_limit_from_the_time_that_the_age_proves(
     rows: Sequence[Row], earlier: Mapping[TopicPartition, tuple[int, float]], found: list[tuple[int, int]]
 ) -> None:
     assert late_times(rows, earlier, PRESENT) == found
+
+
+@pytest.mark.parametrize(
+    ("age", "measured", "found", "why"),
+    [
+        (50.0, [100, 130], [], "between the two rows, nobody measured that the group did not commit"),
+        (50.0, [100, 109, 130], [], "at the last measurement, the age was 59 s"),
+        (50.0, [100, 110, 130], [(110, 130)], "at the last measurement, the age was 60 s"),
+        (61.0, [100, 130], [(100, 130)], "the row itself is above the limit"),
+    ],
+)
+def test_a_group_below_the_limit_in_each_row_is_not_above_the_limit_between_the_rows(
+    age: float, measured: Sequence[int], found: list[tuple[int, int]], why: str
+) -> None:
+    """Shortly before each row, the background was red, although the lag was never above the limit."""
+    rows = [(100, A, age), (130, A, NO_LAG)]
+    assert late_times(rows, {}, PRESENT, measured=measured) == found, why
 
 
 def test_a_deleted_partition_counts_until_its_last_row() -> None:

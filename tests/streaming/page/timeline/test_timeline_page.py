@@ -136,15 +136,29 @@ def test_a_hostile_group_id_has_a_page(tmp_path: Path, name: str) -> None:
 
 def test_a_screen_reader_gets_a_summary_and_the_same_facts_as_a_table(tmp_path: Path) -> None:
     """WCAG 1.1.1: the picture has a text alternative."""
-    parsed = Svg(ask(pages_of(tmp_path, "billing", ("app", "app")), "/groups/billing").text)
+    pages = pages_of(tmp_path, "billing", ("app", "app"))
+    parsed = Svg(ask(pages, "/groups/billing?reload=0").text)
     (wide, narrow) = [label for label in parsed.labels if label.startswith("Timeline of the last hour.")]
     assert wide == narrow
+    assert wide.endswith("The table after the picture contains all facts.")
     for fact in ("Active now: flapping member.", "1 rebalance (member gone).", "1 commit gap. The longest took 40 s."):
         assert fact in wide
         assert fact in parsed.text
     assert "The same facts as a table" in parsed.text
     assert "app@10.4.5.48 is gone; 1 member" in parsed.text
     assert "12 partitions" in parsed.text
+
+
+def test_the_table_of_facts_is_open_on_a_page_that_does_not_reload(tmp_path: Path) -> None:
+    """A reload closed the table after 15 s and moved the focus to the start of the page, while somebody was reading."""
+    pages = pages_of(tmp_path, "billing", ("app", "app"))
+    page = ask(pages, "/groups/billing?span=6h").text
+    assert "<details" not in page
+    assert "/groups/billing?span=6h&reload=0#facts" in Svg(page).links
+    assert "The link after the picture opens a table with all facts." in " ".join(Svg(page).labels)
+    stopped = ask(pages, "/groups/billing?span=6h&reload=0").text
+    assert '<details id="facts" open>' in stopped
+    assert 'http-equiv="refresh"' not in stopped
 
 
 def test_the_picture_has_no_inline_styles(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from streaming.evaluation.group_update import GroupState, GroupUpdate, apply_bat
 from streaming.group.snapshot import GroupSnapshot
 from streaming.run.cluster_clock import ClusterClock
 from streaming.run.query import batches
-from streaming.run.query.batches import SHORTEN_BATCHES, BatchSink
+from streaming.run.query.batches import SHORTEN_BATCHES, BatchFailedError, BatchSink
 from streaming.run.query.prepare import Bootstrap
 from streaming.state.committed_offsets import CommittedOffsets
 from streaming.state.monitor_state import MonitorState
@@ -63,6 +63,29 @@ def test_the_decoded_updates_of_a_batch_are_freed_before_the_append(monkeypatch:
     )
     sink(SimpleNamespace(toArrow=lambda: rows), 0)  # type: ignore[arg-type]
     assert alive_in_append == [False]
+
+
+def test_a_batch_that_cannot_be_written_does_not_advance_the_positions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each restart read the same batch and failed, but the cluster was ready between two failures."""
+
+    def fail(*_: object) -> list[Table]:
+        raise OSError(28, "No space left on device")
+
+    state = MonitorState()
+    sink = BatchSink(
+        cluster="c",
+        monitor_state=state,
+        committed_offsets=CommittedOffsets(),
+        tables=SimpleNamespace(append_batches=fail),  # type: ignore[arg-type]
+        files=None,  # type: ignore[arg-type]
+        bootstrap=Bootstrap({}),
+        clock=ClusterClock("c", lambda: 0),
+        on_end=lambda: None,
+    )
+    monkeypatch.setattr(sink, "_positions", lambda _: {0: 1})
+    with pytest.raises(BatchFailedError):
+        sink(SimpleNamespace(toArrow=STATE_ROW_SCHEMA.empty_table), 0)  # type: ignore[arg-type]
+    assert state.view().health.positions == {}
 
 
 def test_the_log_of_the_file_source_is_shortened_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -100,7 +100,7 @@ def test_a_new_folder_of_tables_is_not_refused(at: Path) -> None:
 def test_a_new_checkpoint_after_a_repair_is_not_refused(at: Path) -> None:
     """`rebuild --repair-tables` removes the damaged end of a log, and creates a checkpoint without the file."""
     fill_with_garbage(at / "tables" / QUARANTINE.name / log_entry(2))
-    repair_table(LocalFolder(at / "tables" / QUARANTINE.name), at / "aside")
+    repair_table(LocalFolder(at / "tables" / QUARANTINE.name), at / "aside", lambda _: None)
     shutil.rmtree(at / "checkpoint")
     progress_file(at, open_tables(at / "tables", "new")).check()
 

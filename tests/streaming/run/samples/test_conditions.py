@@ -66,6 +66,7 @@ class Cluster:
         self.now_ms = START_MS
         self.clock = ClusterClock("prod", lambda: self.now_ms - clock_offset_ms)
         self.partitions = 2
+        self.topic_id: str | None = None
         self.end_offsets = {("orders", 0): 0, ("orders", 1): 0}
         self.log_start_offsets: dict[TopicPartition, int] = {}
         self.states: dict[str, str] = {}
@@ -80,7 +81,7 @@ class Cluster:
     def sample(self, _topics: Iterable[str]) -> ClusterSample:
         """Return the end offsets of all partitions."""
         ends, now_ms = LogEnds(self.log_end, self.log_end - self.is_blocked), self.clock.now_ms()
-        topics = {"orders": TopicMetadata(self.partitions, now_ms)}
+        topics = {"orders": TopicMetadata(self.partitions, now_ms, topic_id=self.topic_id)}
         return ClusterSample(
             now_ms,
             topics,

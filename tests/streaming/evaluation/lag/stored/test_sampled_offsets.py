@@ -78,3 +78,15 @@ def test_memory_does_not_grow_with_deleted_topics() -> None:
     assert sampled.points.of_row(rows[0]) == [(1, 364 * KEEP_UNSAMPLED_MS)]
     assert rows[1] == -1
     assert sampled.sampled_at(rows, 364 * KEEP_UNSAMPLED_MS).tolist() == [True, False]
+
+
+@pytest.mark.parametrize(("forgotten", "left"), [(["a"], {"b"}), (["a", "b"], set()), (["c"], {"a", "b"})])
+def test_a_topic_that_was_created_again_starts_without_points(forgotten: list[str], left: set[str]) -> None:
+    """The points of other topics stay. A forgotten topic gets a new first point with its next sample."""
+    sampled = SampledOffsets(60)
+    sampled.add({("a", 0): 5, ("b", 0): 6}, 10)
+    sampled.forget_topics(forgotten)
+    assert sampled.topics == left
+    sampled.add({("a", 0): 7, ("b", 0): 7}, 20)
+    old = {topic: [(offset, 10)] for topic, offset in (("a", 5), ("b", 6)) if topic in left}
+    assert known(sampled) == {(topic, 0): [*old.get(topic, []), (7, 20)] for topic in ("a", "b")}

@@ -14,6 +14,7 @@ from streaming.run.samples.lag.retention_settings import (
     TOPICS_PER_SAMPLE,
     RetentionSettings,
 )
+from streaming.sampling.configs import TopicSettings
 
 WEEK_MS = 7 * 24 * 3_600_000
 
@@ -33,12 +34,13 @@ class Configs:
             raise KafkaConnectionError
         return self.offsets_ms
 
-    def topic_retention_ms(self, topics: Sequence[str]) -> Mapping[str, int]:
-        """Return the settings of the known topics."""
+    def topic_settings(self, topics: Sequence[str]) -> Mapping[str, TopicSettings]:
+        """Return the settings of the known topics. Topics with the retention -1 are compacted."""
         self.topic_requests.append(topics)
         if self.is_down:
             raise KafkaConnectionError
-        return {topic: self.topics[topic] for topic in topics if topic in self.topics}
+        known = {topic: self.topics[topic] for topic in topics if topic in self.topics}
+        return {topic: TopicSettings(None if ms < 0 else ms, is_compacted=ms < 0) for topic, ms in known.items()}
 
 
 def test_a_known_setting_is_requested_once_per_hour() -> None:
@@ -96,6 +98,7 @@ def test_a_topic_without_retention_by_time_is_known_and_has_no_limit() -> None:
     settings = RetentionSettings("eu", Configs(compacted=-1))
     settings.request_if_due(["compacted"], 0)
     assert (settings.topic_retention_ms, settings.not_known) == ({}, ())
+    assert settings.compacted_topics == {"compacted"}
 
 
 def test_brokers_that_do_not_answer_do_not_fail_the_sample() -> None:

@@ -1,0 +1,50 @@
+"""Test the error of every command if standard output cannot be written or standard input is closed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+SCENARIO = {"strategy": "range", "partitions": {"t": 9}, "members": [{"member_id": "m", "topics": ["t"]}]}
+FULL = "standard output cannot be written (No space left on device): redirect it to a different file"
+CLOSED = "standard output cannot be written (it is closed): redirect it to a different file"
+
+
+def run(arguments: str, lines: int = 1) -> subprocess.CompletedProcess[str]:
+    """Run the command with a shell, as a user does. Each line of standard input is a scenario."""
+    command = f"{sys.executable} -m streaming.cli {arguments}"
+    text = (json.dumps(SCENARIO) + "\n") * lines
+    return subprocess.run(["sh", "-c", command], input=text, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "why"),
+    [
+        ("assign > /dev/full", FULL, "click writes the output"),
+        ("compare - > /dev/full", FULL, "rich writes the output"),
+        ("decode > /dev/full", FULL, "the command writes bytes"),
+        ("--help >&-", CLOSED, "click prints nothing if standard output is closed"),
+        ("compare - >&-", CLOSED, "the command asked the closed output for its width"),
+        ("config check >&-", CLOSED, "the command printed nothing, and the exit code was 0"),
+        ("assign <&-", "standard input is closed: specify a file", "the command reads lines"),
+        ("compare - <&-", "standard input is closed: specify a file", "the command reads the whole input"),
+    ],
+)
+def test_a_stream_that_cannot_be_used_is_one_line(arguments: str, error: str, why: str) -> None:
+    """A full disk ended all commands with a traceback."""
+    ended = run(arguments)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", f"Error: {error}\n"), why
+
+
+def test_the_error_of_a_long_output_is_reported_once() -> None:
+    """The buffer of standard output contains the rest of the output when the process ends."""
+    assert run("decode > /dev/full", lines=2_000).stderr == f"Error: {FULL}\n"
+
+
+def test_a_reader_that_stops_early_is_no_error() -> None:
+    """For example `decode | head`."""
+    ended = run("decode | head -n 1", lines=20_000)
+    assert (len(ended.stdout.splitlines()), ended.stderr) == (1, "")
