@@ -79,7 +79,7 @@ _ASSETS = {"/style.css": ("style.css", "text/css"), "/icon.svg": ("icon.svg", "i
 _PHASE_WORDS = {
     CATCHING_UP: "the monitor is still reading __consumer_offsets after its start",
     STALE: "the last sample of the brokers is too old",
-    NOT_READY: "cannot read all of __consumer_offsets, or a broker does not answer",
+    NOT_READY: "cannot read all of __consumer_offsets or a table, or a broker does not answer",
 }
 
 
