@@ -27,7 +27,7 @@ from streaming.embedded import EmbeddedBroker
 from tests.end_to_end.broken_groups import Scene, storm
 from tests.end_to_end.conftest import FEW_BATCHES, QUICK_BROKER, Group
 from tests.end_to_end.monitor_process import MonitorProcess, until
-from tests.streaming.page.browser import DESKTOP, PHONE, Scheme, chromium, open_page, save_picture
+from tests.streaming.page.browser import DESKTOP, Scheme, chromium, open_page, save_picture
 
 pytestmark = pytest.mark.slow
 
@@ -53,7 +53,7 @@ STORM, HOT, HEALTHY = "checkout", "clickstream", "reporting"
 ORPHANS = ("billing", "fraud", "invoices", "ledger", "shipping")
 """The groups whose coordinator is the dying broker."""
 
-SIZES = {"desktop": DESKTOP, "phone": PHONE, "narrow": (400, 844)}
+SIZES = {"desktop": DESKTOP, "phone": (390, 844), "narrow": (400, 844)}
 
 
 @dataclass(frozen=True)

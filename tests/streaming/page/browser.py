@@ -42,7 +42,7 @@ def chromium(folder: Path) -> Iterator[Chrome]:
 def open_page(browser: Chrome, address: str, size: tuple[int, int] = DESKTOP, scheme: Scheme = "light") -> None:
     """Open a page with this window size and colour scheme."""
     width, height = size
-    is_phone = size == PHONE
+    is_phone = width < DESKTOP[0]
     metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": is_phone}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
     features = [{"name": "prefers-color-scheme", "value": scheme}]

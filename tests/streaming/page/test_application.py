@@ -338,7 +338,7 @@ def test_a_monitor_that_lost_its_connection_shows_no_lag(page_scene: Scene) -> N
     monitor_state.put_sample(view.sample, view.lag)
     monitor_state.put_health(ready=False, was_ready=True)
     pages = pages_of(monitor_state, page_scene.tables)
-    assert "cannot read all partitions of __consumer_offsets or a table now, or a broker does not answer" in ask(pages, "/").text
+    assert "cannot read all of __consumer_offsets or a table now, or a broker does not answer" in ask(pages, "/").text
     document = ask(pages, "/api/v1/groups/billing").json()
     assert (document["phase"], document["lag_unknown"]) == ("not_ready", ["log_not_read"])
     assert (document["lag"], document["status"], document["partitions"]) == (None, None, [])
