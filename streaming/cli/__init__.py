@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from streaming.cli.streams import replace_streams
+from streaming.cli.text.streams import replace_streams
 
 _COMMANDS = {
     "run": "streaming.cli.run",
@@ -48,7 +48,7 @@ class _LazyCommandGroup(click.Group):
         except click.UsageError:
             raise
         except click.ClickException as error:
-            from streaming.cli.logs import redact  # noqa: PLC0415 - importing pydantic would slow down --help
+            from streaming.cli.text.logs import redact  # noqa: PLC0415 - importing pydantic would slow down --help
 
             raise click.ClickException(redact(error.message)) from error
         return result

@@ -11,8 +11,8 @@ from pathlib import Path
 import click
 
 from streaming.cli.address import Address
-from streaming.cli.logs import load_settings_and_redact, redact
 from streaming.cli.run import config_option
+from streaming.cli.text.logs import load_settings_and_redact, redact
 from streaming.config.links import LinkSettings
 from streaming.doctor.alerting import FIXED_LABELS
 from streaming.doctor.finding import OK, Finding, exit_code

@@ -14,9 +14,9 @@ import click
 from kafka.errors import KafkaError
 
 from streaming.cli.address import Address
-from streaming.cli.logs import load_settings_and_redact
 from streaming.cli.run import config_option
 from streaming.cli.text.group_output import AnsweredGroup, Conditions, group_as_json, group_details, group_table
+from streaming.cli.text.logs import load_settings_and_redact
 from streaming.cli.text.terminal import print_tables
 from streaming.config.load import Settings
 from streaming.config.settings import KafkaSettings

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import click
 
-from streaming.cli.logs import load_settings_and_redact
 from streaming.cli.run import config_option
 from streaming.cli.text.conditions import Row, active_sentence, change_sentence
 from streaming.cli.text.fairness import fairness_problems
+from streaming.cli.text.logs import load_settings_and_redact
 from streaming.cli.text.terminal import escape_text, output_console
 from streaming.errors import RemedyError
 from streaming.evaluation.rebalances.rebalance_words import (

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
-from streaming.cli.logs import load_settings_and_redact, redact, start_logging
 from streaming.cli.run import config_option
+from streaming.cli.text.logs import load_settings_and_redact, redact, start_logging
 from streaming.config.load import forget_secrets
 from streaming.errors import RemedyError
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from streaming.cli.logs import load_settings_and_redact, redact, start_logging
+from streaming.cli.text.logs import load_settings_and_redact, redact, start_logging
 from streaming.config.load import forget_secrets
 from streaming.errors import RemedyError
 from streaming.spark.launch.jvm import MALLOC_ARENAS, spark_launch

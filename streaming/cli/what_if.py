@@ -31,9 +31,9 @@ from assignors.what_if.what_if import (
 )
 from assignors.what_if.what_if import what_if as compute_what_if
 from streaming.cli.assign import assignor_option
-from streaming.cli.logs import load_settings_and_redact
 from streaming.cli.run import config_option
 from streaming.cli.text.fairness import evaluate_fairness, fairness_problems
+from streaming.cli.text.logs import load_settings_and_redact
 from streaming.cli.text.rolling_change import print_rolling_change
 from streaming.cli.text.terminal import escape_text, output_console, print_tables
 from streaming.custom.catalogue import Catalogue

@@ -207,6 +207,9 @@ class Access:
     users: Users | UsersFile | None = None
 
 
+UNPROTECTED = Access()
+
+
 def read_access(metrics: MetricsSettings) -> Access:
     """Read the files of the port. Raises AccessError if one of the files cannot be used."""
     certificate = Certificate(metrics.tls_certificate_file, metrics.tls_key_file) if metrics.tls_key_file else None

@@ -16,7 +16,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable
 
-from streaming.http.access import Access, Users, UsersFile
+from streaming.http.access import UNPROTECTED, Access, Users, UsersFile
 from streaming.http.compression import compress_gzip
 from streaming.http.exchange import Application, Environ, Headers, StartResponse
 from streaming.http.negotiation import accepts_gzip, select_encoder
@@ -46,7 +46,7 @@ class MetricsServer:
         port: int,
         exposition: Callable[[Encoder], Pieces],
         pages: Application = not_found,
-        access: Access = Access(),  # noqa: B008 - a frozen value
+        access: Access = UNPROTECTED,
     ) -> None:
         application = _with_passwords(_with_routes(_metrics_application(exposition), pages), access.users)
         self._server = Server(host, port, application, access.certificate, PUBLIC_PATHS)

@@ -103,7 +103,7 @@ def _name(cluster: str, source: str) -> str:
 def _repair_text(root: str, cluster: str, stored: str) -> str:
     names = sorted({repair.partition(".")[0] for repair in stored.split()[1:]})
     return (
-        f"tables in {root.rstrip('/')} miss rows of cluster {cluster!r} ({', '.join(names)}), because"
+        f"rows of cluster {cluster!r} are missing in {', '.join(names)} (tables in {root.rstrip('/')}), because"
         " `rebuild --repair-tables` removed damaged files: run `rebalance-monitor rebuild` for this cluster. After a"
         " rebuild, the next run can write missing rows again only if their records are still in the topic"
     )

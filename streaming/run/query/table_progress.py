@@ -11,7 +11,7 @@ of the progress, the rows would be lost without an error.
 2. The file is written after the tables. If the process is killed between the two writes, the progress in the file is
    lower than the progress of the tables. This is allowed.
 3. The start is refused if the progress of a table is lower than the progress in the file. As a remedy, `rebuild`
-   creates a new checkpoint, so the monitor reads the topic from its start. The monitor then can write missing
+   creates a new checkpoint, so the monitor reads the topic from its start. The monitor can then write missing
    rows again only if the topic still contains their records.
 4. If `paths.tables` has changed, the file is ignored, because a new folder may be empty.
 5. A missing file is ignored. A damaged file is also ignored, but a warning is logged.

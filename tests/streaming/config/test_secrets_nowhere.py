@@ -30,7 +30,7 @@ from assignors.model import AssignorFailedError, GroupSpec, MemberSubscription
 from streaming.child_process import ChildProcess
 from streaming.cli import main
 from streaming.cli.config import config
-from streaming.cli.logs import redact, redact_standard_error
+from streaming.cli.text.logs import redact, redact_standard_error
 from streaming.config.environment import ENVIRONMENT_PREFIX, is_setting, without_settings
 from streaming.config.load import ConfigError, Settings, create_redactor, forget_secrets, load_settings
 from streaming.config.redactor import Redactor

@@ -15,7 +15,7 @@ import pytest
 from kafka.errors import KafkaConnectionError, NodeNotReadyError
 from py4j.protocol import Py4JNetworkError
 
-from streaming.cli.logs import _is_not_of_py4j
+from streaming.cli.text.logs import _is_not_of_py4j
 from streaming.delta.on_disk import DeltaTables
 from streaming.delta.table_files import UnusableTableError
 from streaming.delta.tables import REBALANCES
