@@ -81,9 +81,11 @@ def read_by_monitor(
     environment = monitor_environment(bootstrap_servers, folder, port)
     batches = BatchLog(folder / "checkpoint" / QUERY)
     with MeasuredProcess(MONITOR, folder, environment) as process:
-        answer = _first_complete(process, port, fill, _poll(process, batches, records, on_position))
+        polls = _poll(process, batches, records, on_position)
+        answer = _first_complete(process, port, fill, polls)
         cost = process.cost()
         scrapes = [scraped for _ in range(_SCRAPES) if (scraped := scrape(port)) is not None]
+        _wait_until_read(process, polls, records)  # metrics are published before Spark completes the batch
         reading = Reading(
             process.started_seconds, batches.read(), replace(cost, peak_memory_bytes=process.cost().peak_memory_bytes)
         )
@@ -114,10 +116,14 @@ def read_by_baseline(bootstrap_servers: str, folder: Path, records: int, on_posi
     """Run the baseline until it has read all records. Raises BenchError if this takes too long."""
     batches = BatchLog(folder / "checkpoint" / QUERY)
     with MeasuredProcess(BASELINE, folder, monitor_environment(bootstrap_servers, folder, free_port())) as process:
-        for position in _poll(process, batches, records, on_position):
-            if position >= records:
-                return Reading(process.started_seconds, batches.read(), process.cost())
-        raise BenchError(f"the baseline did not read all records in time (log: {process.log_path})")
+        _wait_until_read(process, _poll(process, batches, records, on_position), records)
+        return Reading(process.started_seconds, batches.read(), process.cost())
+
+
+def _wait_until_read(process: MeasuredProcess, positions: Iterable[int], records: int) -> None:
+    """Return when the batches that read all records are complete. Raises BenchError if this takes too long."""
+    if not any(position >= records for position in positions):
+        raise BenchError(f"not all records were read in time (log: {process.log_path})")
 
 
 def _poll(process: MeasuredProcess, batches: BatchLog, records: int, on_position: OnPosition) -> Iterator[int]:
