@@ -5,9 +5,7 @@ from __future__ import annotations
 import ctypes
 import logging
 import os
-import signal
 import sys
-import threading
 from pathlib import Path
 
 import click
@@ -16,6 +14,7 @@ from streaming.cli.text.logs import load_settings_and_redact, redact, start_logg
 from streaming.config.load import forget_secrets
 from streaming.errors import RemedyError
 from streaming.spark.launch.jvm import MALLOC_ARENAS, spark_launch
+from streaming.stop_signals import stop_event
 
 SWITCH_SECONDS = 0.001
 """Time after which Python interrupts a busy thread, so that a waiting thread can run.
@@ -68,9 +67,7 @@ def run(file: Path | None, log_level: str) -> None:
     start_logging(log_level)
     sys.setswitchinterval(SWITCH_SECONDS)
     _limit_malloc_arenas()
-    stop = threading.Event()
-    for stop_signal in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(stop_signal, lambda *_: stop.set())
+    stop = stop_event()
     try:
         settings = load_settings_and_redact(file)
         forget_secrets()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import signal
 import tempfile
-import threading
 from pathlib import Path
 
 import click
@@ -12,6 +10,7 @@ from kafka.errors import KafkaError
 
 from streaming.demo.load import DemoLoad
 from streaming.errors import RemedyError
+from streaming.stop_signals import stop_event
 
 _CHECK_INTERVAL_SECONDS = 1.0
 
@@ -29,9 +28,7 @@ def main(bootstrap_servers: str, groups: tuple[str, ...]) -> None:
     Use test brokers, because the command creates topics and writes records to these topics. The names of the topics
     start with demo-.
     """
-    stop = threading.Event()
-    for stop_signal in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(stop_signal, lambda *_: stop.set())
+    stop = stop_event()
     try:
         with (
             tempfile.TemporaryDirectory(prefix="rebalance-monitor-demo-") as logs,

@@ -6,7 +6,6 @@ The process runs the producer, or all members that use one client library. Each 
 from __future__ import annotations
 
 import logging
-import signal
 import threading
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from kafka.errors import KafkaError
 
 from streaming.demo.groups import DEMO_GROUPS, DemoGroup, DemoMember
 from streaming.demo.pace import MembershipPeriod
+from streaming.stop_signals import stop_event
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -34,8 +34,7 @@ _RETRY_SECONDS = 1.0
 def main(bootstrap_servers: str, role: str, group_ids: tuple[str, ...]) -> None:
     """Run the producer for the topics of the given groups, or run the members of these groups."""
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    stop = stop_event()
     groups = [group for group in DEMO_GROUPS if group.group_id in group_ids]
     if role == "producer":
         topics = {topic for group in groups for topic in group.topics}
