@@ -11,6 +11,7 @@ import click
 
 from assignors import AssignorFailedError, UnknownAssignorError
 from assignors.what_if.scenario import ScenarioError, answer_as_json, decode_line, parse_scenario, scenario_id
+from streaming.cli.text.streams import input_lines
 from streaming.custom.catalogue import Catalogue
 
 assignor_option = click.option(
@@ -49,7 +50,7 @@ def assign(file: BinaryIO, references: tuple[str, ...]) -> None:
     except AssignorFailedError as error:
         raise click.ClickException(str(error)) from error
     with closing(catalogue):
-        for line in file:  # a binary file is split only at line feeds, never at U+2028 in a name
+        for line in input_lines(file):
             if line.strip():
                 answer = _compute_answer(line, catalogue)
                 failed |= "error" in answer

@@ -8,6 +8,7 @@ from typing import BinaryIO, Final
 import click
 import msgspec
 
+from streaming.cli.text.streams import input_lines
 from streaming.protocol.record_json import render_record
 
 BAD_LINE: Final = "bad_line"
@@ -47,5 +48,5 @@ def decode(file: BinaryIO) -> None:
     {"error", "field"}.
     """
     output = sys.stdout.buffer
-    for line in file:  # a binary file is split only at line feeds, never at U+2028 in a name
+    for line in input_lines(file):
         output.write(decode_line(line) + b"\n")

@@ -197,7 +197,7 @@ STATE_ROWS: Final = Signal(
     granularity=CLUSTER,
     help="Number of rows in the monitor's state. Each group has one row, and each `__consumer_offsets` partition has"
     " one row.",
-    unknown=_ALWAYS,
+    unknown="The monitor started a short time ago, and has not loaded its state or read a record yet.",
     example="deriv(rebalance_monitor_state_rows[1d])",
 )
 QUERY_RESTARTS: Final = Signal(

@@ -30,11 +30,15 @@ def change_sentence(row: Row) -> str:
 def active_sentence(row: Row) -> str:
     """Describe an active condition with its start time.
 
-    >>> since = datetime(2026, 11, 21, 14, 3)
-    >>> active_sentence({"condition": "rebalance_storm", "since_time": since, "detail": "9 rebalances"})
-    'since 2026-11-21 14:03:00 rebalance storm: 9 rebalances'
+    The table has a row only for the start of a condition, and one row on each later date. So the detail is not the
+    present one, and the sentence contains the time of the detail.
+
+    >>> row = {"condition": "rebalance_storm", "since_time": datetime(2026, 11, 21, 14, 3), "detail": "9 rebalances"}
+    >>> active_sentence({**row, "sampled_time": datetime(2026, 11, 22, 0, 0, 7)})
+    'since 2026-11-21 14:03:00 rebalance storm: 9 rebalances (as of 2026-11-22 00:00:07)'
     """
-    return f"since {format_since(row)} {condition_title(row)}: {escape_text(row['detail'])}"
+    as_of = f"as of {_to_second(row['sampled_time'])}"
+    return f"since {format_since(row)} {condition_title(row)}: {escape_text(row['detail'])} ({as_of})"
 
 
 def condition_title(row: Row) -> str:
@@ -45,5 +49,8 @@ def condition_title(row: Row) -> str:
 
 def format_since(row: Row) -> str:
     """Return the start time of the condition in UTC, to the second."""
-    since: datetime = row["since_time"]
-    return since.strftime("%Y-%m-%d %H:%M:%S")
+    return _to_second(row["since_time"])
+
+
+def _to_second(time: datetime) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S")

@@ -10,7 +10,8 @@ import errno
 import io
 import os
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
@@ -21,7 +22,11 @@ _STDIN, _STDOUT, _STDERR = range(3)
 
 
 def replace_streams() -> None:
-    """Replace standard output, and standard input if it is closed. Each failed use raises click.ClickException."""
+    """Replace standard output, and standard input if it is closed. Each failed use raises click.ClickException.
+
+    A group can have any name. If the encoding of standard output has no code for a character, the output contains an
+    escape sequence.
+    """
     for descriptor in (_STDIN, _STDOUT, _STDERR):
         _keep_free(descriptor)
     if sys.stdin is None:
@@ -30,9 +35,20 @@ def replace_streams() -> None:
     sys.stdout = io.TextIOWrapper(
         io.BufferedWriter(_Output(_STDOUT, "w", closefd=False)),
         encoding=old.encoding if old else "utf-8",
-        errors=old.errors if old else "strict",
+        errors=old.errors if old and old.errors != "strict" else "backslashreplace",
         line_buffering=bool(old and old.line_buffering),
     )
+
+
+def input_lines(file: BinaryIO) -> Iterator[bytes]:
+    """Yield each line. A binary file is split only at line feeds, never at U+2028 in a name.
+
+    Raises click.ClickException if the file cannot be read.
+    """
+    try:
+        yield from file
+    except OSError as error:
+        raise click.ClickException(f"{file.name} cannot be read ({error.strerror}): check the file") from error
 
 
 def _keep_free(descriptor: int) -> None:

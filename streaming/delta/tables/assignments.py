@@ -30,7 +30,8 @@ _DRIFT_PARTITIONS = (
 )
 _ASSIGNED_BY = (
     "library that computed the assignment: `java`, `librdkafka`, `kafka-python`, `aiokafka`, `kafkajs`, `sarama`,"
-    " `franz-go`, `kafka-go`, `faust`, `broker` (KIP-848) or `unknown`"
+    " `franz-go`, `kafka-go`, `faust`, `broker` (KIP-848) or `unknown`. Null if there was no"
+    " complete assignment to compare"
 )
 
 ASSIGNMENT_DRIFT = Table(

@@ -50,7 +50,7 @@ def long_commit_gap(  # noqa: PLR0913, PLR0917 - the inputs of the rules
     if commits is None or not (is_rebalancing or (recent and recent[-1].members)):
         return {}
     rebalance_ms = recent[-1].timestamp_ms if rebalancing_since_ms is None else rebalancing_since_ms
-    gap_ms = now_ms - max(commits.last_ms, _members_since_ms(recent))
+    gap_ms = now_ms - max(commits.last_ms, members_since_ms(recent))
     if gap_ms <= 1000 * max_gap_seconds or (commits.last_ms >= rebalance_ms and not is_rebalancing):
         return {}
     if commits.wait_seconds <= max_gap_seconds:
@@ -66,7 +66,7 @@ def _time_of_day(at_ms: int) -> str:
     return f"{seconds // 3600 % 24:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
 
-def _members_since_ms(recent: Sequence[RebalanceSummary]) -> int:
+def members_since_ms(recent: Sequence[RebalanceSummary]) -> int:
     """Return the last time at which the group changed from no members to at least one member, or 0 if unknown."""
     since_ms, had_members = 0, True
     for rebalance in recent:

@@ -1,6 +1,9 @@
 """Describe an active condition to a user on one line: the members, the counts and the duration.
 
 The text contains member names exactly as the members sent them. Every caller must escape the text before printing.
+
+A group state keeps only the last KEPT_REBALANCES rebalances. If all of them are in the window, the window can contain
+more rebalances. Then the text does not show the counts as the counts of the whole window (`_is_cut`).
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from streaming.evaluation.rebalances.condition_detectors import (
     latest_generation,
     window_of,
 )
+from streaming.evaluation.rebalances.rebalance_history import KEPT_REBALANCES
 from streaming.evaluation.rebalances.rebalance_summary import RebalanceSummary
 from streaming.evaluation.rebalances.rebalances import STRATEGY_CHANGED, UNEXPLAINED
 
@@ -33,25 +37,27 @@ def describe_condition(condition: str, recent: Sequence[RebalanceSummary], now_m
 
 
 def _storm(recent: Sequence[RebalanceSummary], now_ms: int, limits: Limits) -> str:
-    causes = Counter(rebalance.causes[0] for rebalance in window_of(recent, now_ms, limits) if rebalance.causes)
-    text = f"{counted(counted_rebalances(recent, now_ms, limits), 'rebalance')} {_within(limits)}"
+    rebalances, skipped = counted_rebalances(recent, now_ms, limits)
+    causes = Counter(rebalance.causes[0] for rebalance in rebalances if rebalance.causes)
+    at_least = "at least " if _is_cut(recent, now_ms, limits) else ""
+    text = f"{at_least}{counted(len(rebalances) + skipped, 'rebalance')} in {_window(limits)}"
     if not causes:
         return text
     cause, times = causes.most_common(1)[0]
     if cause == UNEXPLAINED:
-        return f"{text}; __consumer_offsets shows no cause for {times} of them"
-    return f"{text}; most common cause: {cause.replace('_', ' ')} ({counted(times, 'time')})"
+        return f"{text}; __consumer_offsets shows no cause for {at_least}{times} of them"
+    return f"{text}; most common cause: {cause.replace('_', ' ')} ({at_least}{counted(times, 'time')})"
 
 
 def _rolling(recent: Sequence[RebalanceSummary], now_ms: int, limits: Limits) -> str:
     replaced = condition_detectors.replaced_members(recent, now_ms, limits)
-    return f"{counted(replaced, 'member')} were replaced in several steps {_within(limits)}"
+    return f"{counted(replaced, 'member')} were replaced in several steps {_within(recent, now_ms, limits)}"
 
 
 def _flapping(recent: Sequence[RebalanceSummary], now_ms: int, limits: Limits) -> str:
     flaps = flapping_members(window_of(recent, now_ms, limits), limits.flap_threshold)
     most = f"{'' if len(flaps) == 1 else 'up to '}{max(flaps.values())} times"
-    return f"{members_named(flaps)} left or rejoined {most} {_within(limits)}"
+    return f"{members_named(flaps)} left or rejoined {most} {_within(recent, now_ms, limits)}"
 
 
 def _endless(recent: Sequence[RebalanceSummary], now_ms: int, limits: Limits) -> str:
@@ -68,7 +74,7 @@ def _mixed(recent: Sequence[RebalanceSummary], now_ms: int, limits: Limits) -> s
             f"{counted(latest.eager_claimers, 'member')} {keep} to keep partitions, but {strategy} is an eager strategy"
         )
     changes = sum(STRATEGY_CHANGED in (rebalance.causes or ()) for rebalance in window_of(recent, now_ms, limits))
-    return f"the strategy changed {changes} times {_within(limits)}"
+    return f"the strategy changed {changes} times {_within(recent, now_ms, limits)}"
 
 
 def _duplicate_claims(recent: Sequence[RebalanceSummary], now_ms: int, limits: Limits) -> str:
@@ -82,8 +88,19 @@ def _mismatch(recent: Sequence[RebalanceSummary], now_ms: int, _limits: Limits) 
     return f"members have subscribed to {recent[-1].subscriptions} different sets of topics for {in_words(lasts_ms)}"
 
 
-def _within(limits: Limits) -> str:
-    return f"in {in_words(1000 * limits.window_seconds)}"
+def _within(recent: Sequence[RebalanceSummary], now_ms: int, limits: Limits) -> str:
+    if _is_cut(recent, now_ms, limits):
+        return f"in the last {KEPT_REBALANCES} rebalances"
+    return f"in {_window(limits)}"
+
+
+def _window(limits: Limits) -> str:
+    return in_words(1000 * limits.window_seconds)
+
+
+def _is_cut(recent: Sequence[RebalanceSummary], now_ms: int, limits: Limits) -> bool:
+    """Return True if the window can contain rebalances that the group state no longer has."""
+    return len(recent) >= KEPT_REBALANCES == len(window_of(recent, now_ms, limits))
 
 
 _WORDS: Mapping[str, Callable[[Sequence[RebalanceSummary], int, Limits], str]] = {

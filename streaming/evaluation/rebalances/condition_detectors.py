@@ -143,7 +143,8 @@ def same_until_ms(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits
 def _is_storm(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: Limits) -> bool:
     latest = latest_generation(recent)
     is_deserted = not latest.members and latest.timestamp_ms <= read_up_to_ms - 1000 * limits.stuck_after_seconds
-    return not is_deserted and counted_rebalances(recent, read_up_to_ms, limits) >= limits.storm_rebalances
+    counted, skipped = counted_rebalances(recent, read_up_to_ms, limits)
+    return not is_deserted and len(counted) + skipped >= limits.storm_rebalances
 
 
 def window_of(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: Limits) -> list[RebalanceSummary]:
@@ -152,20 +153,27 @@ def window_of(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: Li
     return list(takewhile(lambda rebalance: rebalance.timestamp_ms > since_ms, reversed(recent)))[::-1]
 
 
-def counted_rebalances(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: Limits) -> int:
-    """Return the number of rebalances in the window (rule 3), including generations without a record."""
+def counted_rebalances(
+    recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: Limits
+) -> tuple[list[RebalanceSummary], int]:
+    """Return the counted rebalances of the window (rule 3), and the number of generations without a record.
+
+    The first rebalance of a start represents the whole start. The first rebalance of an end represents the whole end.
+    """
     window = window_of(recent, read_up_to_ms, limits)
     outside = len(recent) - len(window)
-    of_start, of_end = _starts(recent, limits)[outside:], _ends(recent, limits)[outside:]
-    starts_and_ends = len({*of_start} - {None}) + len({*of_end} - {None})
-    others = [
-        (number, rebalance) for number, rebalance in enumerate(window) if of_start[number] is of_end[number] is None
-    ]
-    counted = sum(
-        rebalance.kind == REBALANCE and rebalance.causes != (COOPERATIVE_FOLLOWUP,) for _, rebalance in others
-    )
-    skipping = (rebalance for number, rebalance in others if number and rebalance.kind in {REBALANCE, BECAME_EMPTY})
-    return starts_and_ends + counted + sum(rebalance.skipped_generations for rebalance in skipping)
+    spans = list(zip(_starts(recent, limits), _ends(recent, limits), strict=True))[outside:]
+    counted, skipped = [], 0
+    for number, (rebalance, span) in enumerate(zip(window, spans, strict=True)):
+        if span != (None, None):
+            if span not in spans[:number]:
+                counted.append(rebalance)
+            continue
+        if rebalance.kind == REBALANCE and rebalance.causes != (COOPERATIVE_FOLLOWUP,):
+            counted.append(rebalance)
+        if number and rebalance.kind in {REBALANCE, BECAME_EMPTY}:
+            skipped += rebalance.skipped_generations
+    return counted, skipped
 
 
 def _starts(recent: Sequence[RebalanceSummary], limits: Limits) -> list[int | None]:

@@ -65,7 +65,8 @@ def health_families(
     yield from _batch_families(health)
     yield monitor.TABLE_WRITE_FAILURES, [Sample((), health.table_write_failures)]
     yield monitor.DISK_FREE_RATIO, list(_free_ratios(health.folders))
-    yield monitor.STATE_ROWS, [Sample((), len(view.groups) + len(view.partition_states))]
+    if state_rows := len(view.groups) + len(view.partition_states):
+        yield monitor.STATE_ROWS, [Sample((), state_rows)]
     yield monitor.QUERY_RESTARTS, [Sample((), health.query_restarts)]
     yield monitor.RESIDENT_MEMORY_BYTES, [Sample((), memory_bytes)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -30,6 +31,8 @@ def run(arguments: str, lines: int = 1) -> subprocess.CompletedProcess[str]:
         ("compare - >&-", CLOSED, "the command asked the closed output for its width"),
         ("config check >&-", CLOSED, "the command printed nothing, and the exit code was 0"),
         ("assign <&-", "standard input is closed: specify a file", "the command reads lines"),
+        ("assign /proc/self/mem", "/proc/self/mem cannot be read (Input/output error): check the file", "a bad disk"),
+        ("decode /proc/self/mem", "/proc/self/mem cannot be read (Input/output error): check the file", "a bad disk"),
         ("compare - <&-", "standard input is closed: specify a file", "the command reads the whole input"),
     ],
 )
@@ -48,3 +51,13 @@ def test_a_reader_that_stops_early_is_no_error() -> None:
     """For example `decode | head`."""
     ended = run("decode | head -n 1", lines=20_000)
     assert (len(ended.stdout.splitlines()), ended.stderr) == (1, "")
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "ascii:strict"])
+def test_a_name_without_a_code_in_the_encoding_of_the_output_is_shown_with_an_escape_sequence(encoding: str) -> None:
+    """One group with an emoji in its name ended `groups` with UnicodeEncodeError, and no group was listed."""
+    code = "from streaming.cli.text.streams import replace_streams; replace_streams(); print('{}')"
+    command = [sys.executable, "-c", code.format(r"\U0001f600")]
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    ended = subprocess.run(command, capture_output=True, env=environment, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"\\U0001f600\n", b"")

@@ -6,6 +6,7 @@ import pytest
 
 from streaming.evaluation.conditions.condition_words import describe_condition
 from streaming.evaluation.rebalances import condition_detectors
+from streaming.evaluation.rebalances.rebalance_history import KEPT_REBALANCES
 from streaming.evaluation.rebalances.rebalance_summary import RebalanceSummary
 from tests.streaming.evaluation.rebalances.test_condition_detectors import (
     CHANGED,
@@ -35,8 +36,37 @@ from tests.streaming.evaluation.rebalances.test_condition_detectors import (
         ),
         (
             condition_detectors.REBALANCE_STORM,
+            # Two starts, each with three members that join within 18 s. This was "member joined (6 times)" of 2.
+            [
+                change
+                for minute in (8, 4)
+                for change in (
+                    rebalance(minute, gone="a-1", kind="became_empty", members=0),
+                    *(rebalance(minute - n / 10, joined=f"m-{n}") for n in (1, 2, 3)),
+                )
+            ],
+            "2 rebalances in 10 minutes; most common cause: member joined (2 times)",
+        ),
+        (
+            condition_detectors.REBALANCE_STORM,
             [rebalance(3), *(rebalance(2, causes=(), skipped_generations=1) for _ in range(3))][1:],
             "5 rebalances in 10 minutes",
+        ),
+        (
+            condition_detectors.REBALANCE_STORM,
+            # A state keeps 64 rebalances. The table had 108 rows for this window, but the text counted 64 as a fact.
+            [rebalance(minute / 10, gone="a-1") for minute in range(KEPT_REBALANCES, 0, -1)],
+            "at least 64 rebalances in 10 minutes; most common cause: member gone (at least 64 times)",
+        ),
+        (
+            condition_detectors.FLAPPING_MEMBER,
+            [rejoin(minute / 10, "i1") for minute in range(KEPT_REBALANCES, 0, -1)],
+            "member i1 left or rejoined 64 times in the last 64 rebalances",
+        ),
+        (
+            condition_detectors.REBALANCE_STORM,
+            [rebalance(60), *(rebalance(minute / 10, gone="a-1") for minute in range(KEPT_REBALANCES - 1, 0, -1))],
+            "63 rebalances in 10 minutes; most common cause: member gone (63 times)",
         ),
         (
             condition_detectors.ROLLING_RESTART,
