@@ -116,7 +116,8 @@ def printable(name: str) -> str:
     return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in name)
 
 
-_GROUP = _Column("\ngroup", lambda group: Text(printable(group.group_id), "bold"))
+_GROUP = _Column("\ngroup", lambda group: Text(printable(group.group_id), "bold"), max_width=24)
+"""A group of the user can have a name of any length, and the figures must still fit."""
 _MEMBERS = _Column("\nmembers", lambda group: _number(group.members))
 _FIGURES = (
     _Column("rebal-\nances", lambda group: _number(group.rebalances)),

@@ -32,6 +32,17 @@ def test_every_figure_fits_beside_its_groups_name(width: int):
 
 
 @pytest.mark.parametrize("width", [80, 100, 160])
+def test_a_long_name_of_the_users_own_group_does_not_hide_the_figures(width: int):
+    """With one name of 250 characters, no row had a figure any more."""
+    long = dataclasses.replace(_KNOWN, group_id="g" * 250, lag=999_999)
+    lines = _rendered(GroupTable(Figures(groups={long.group_id: long})), width)
+    assert max(map(len, lines)) <= width
+    (line,) = [line for line in lines if line.startswith("ggg")]
+    assert "ggg\N{HORIZONTAL ELLIPSIS}" in line
+    assert "999999" in line
+
+
+@pytest.mark.parametrize("width", [80, 100, 160])
 def test_every_group_has_its_description(width: int):
     text = " ".join(" ".join(_rendered(GroupTable(Figures()), width)).split())
     for group in DEMO_GROUPS:
