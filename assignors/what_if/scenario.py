@@ -15,6 +15,19 @@ if TYPE_CHECKING:
 MAX_PARTITIONS = 1_000_000
 """Maximum number of partitions in a scenario. A larger scenario would use too much memory."""
 
+_MEMBER_FIELDS = frozenset(
+    (
+        "member_id",
+        "topics",
+        "instance_id",
+        "rack",
+        "owned",
+        "generation",
+        "user_data_version",
+        "subscription_generation",
+    )
+)
+
 T = TypeVar("T")
 
 
@@ -32,7 +45,10 @@ class Scenario:
 
 
 def parse_scenario(fields: object) -> Scenario:
-    """Read a scenario from one decoded JSON value. Unknown fields are ignored. Raises ScenarioError.
+    """Read a scenario from one decoded JSON value. Raises ScenarioError.
+
+    An unknown field of a member is an error, because a strategy without the partitions of a misspelt "owned" computes a
+    different assignment. Other unknown fields are ignored. For example, test data can contain the expected assignment.
 
     >>> parse_scenario({"strategy": "range", "partitions": {"t0": 1}, "members": []}).group.partitions
     {'t0': 1}
@@ -94,6 +110,9 @@ def answer_as_json(scenario: Scenario, assignment: GroupAssignment) -> dict[str,
 
 def _member(fields: object) -> MemberSubscription:
     member = _require_type(fields, dict, "a member")
+    if unknown := sorted(member.keys() - _MEMBER_FIELDS):
+        known = ", ".join(sorted(_MEMBER_FIELDS))
+        raise ScenarioError(f"a member has the unknown field {unknown[0]!r}: the fields are {known}")
     subscription_generation = member.get("subscription_generation")
     return MemberSubscription(
         member_id=_require_type(_require_field(member, "member_id"), str, "member_id"),

@@ -52,6 +52,7 @@ def test_missing_fields_have_the_defaults_of_a_new_member():
         ({"members": [{**MEMBER, "owned": [["t0", "1"]]}]}, "the number of an owned partition must be a whole number"),
         ({"members": [{**MEMBER, "generation": True}]}, "generation must be a whole number, not true or false"),
         ({"members": [{**MEMBER, "rack": 3}]}, "rack must be a string"),
+        ({"members": [{**MEMBER, "ownd": [["t0", 1]]}]}, "a member has the unknown field 'ownd': the fields are"),
         ({"members": [MEMBER, MEMBER]}, "two members have the same member_id"),
         ({"partitions": {"t0": 1.5}}, "the partition count of 't0' must be a whole number, not a fraction"),
         ({"partitions": {"t0": -1}}, "a partition count is negative"),
