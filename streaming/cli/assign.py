@@ -38,9 +38,10 @@ def assign(file: BinaryIO, references: tuple[str, ...]) -> None:
 
     Each member can also have "instance_id", "rack", "owned" ([[topic, partition], ...]) and "generation". For sticky,
     "user_data_version" is 0 if the member sent no generation, and "subscription_generation" is the generation that the
-    member sent outside its userData. A scenario can also have "racks": {topic: [[rack, ...], ...]}. The outer list contains one list for each
-    partition. An inner list contains the rack of each replica, or null for a replica whose broker has no rack. For your
-    own strategies, a scenario can also have "lag_records": {topic: [lag, ...]}, with null for an unknown lag.
+    member sent outside its userData. A scenario can also have "racks": {topic: [[rack, ...], ...]}. The outer list
+    contains one list for each partition. An inner list contains the rack of each replica, or null for a replica whose
+    broker has no rack. For your own strategies, a scenario can also have "lag_records": {topic: [lag, ...]}, with null
+    for an unknown lag.
 
     Each output line is {"id", "assignment": {member_id: [[topic, partition], ...]}}. For cooperative-sticky, the line
     also has "rebalance_needed" and "assignment_after_second_round", because this strategy can need two rebalances. If a
