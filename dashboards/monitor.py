@@ -203,8 +203,8 @@ def _read() -> AnyPanel:
         "Number of records per second that the monitor read in all selected clusters. Nearly all records are commits.",
         "Either the monitor read no record at that time, or Prometheus did not scrape the monitor.",
     )
-    rate = f"rate({CLUSTERS.selector(RECORDS_READ)}[$__rate_interval])"
-    return line_panel(spec, [Query(sum_by("kind", rate), "{{kind}}")], DisplayOptions(unit="cps"))
+    rate = sum_by("kind", CLUSTERS.rate(RECORDS_READ))
+    return line_panel(spec, [Query(rate, "{{kind}}")], DisplayOptions(unit="cps"))
 
 
 def _decode_failures() -> AnyPanel:

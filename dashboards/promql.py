@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from streaming.signals import HISTOGRAM, Signal, exported_names
 from streaming.signals.groups import GROUP_INFO, GROUP_LIMIT
 from streaming.signals.lag import GROUP_OFFSETS_EXPIRE_TIMESTAMP_SECONDS, GROUP_SECONDS_UNTIL_LOST
-from streaming.signals.monitor import DISK_FREE_RATIO, READY
+from streaming.signals.monitor import DISK_FREE_RATIO, READY, RECORDS_SKIPPED
 from streaming.signals.rebalances import EMPTY_TRANSITIONS, REBALANCES
 
 _SMALLEST_IS_WORST = frozenset(
@@ -67,20 +67,34 @@ class Scope:
         If the counter had no series at the start of the window, but the second series existed, the start value is 0.
         `REBALANCES` needs no second series, because each group has a series of `REBALANCES`, even if the value is 0.
         """
-        total, then = self.series(counter, *matchers), self.series_before(counter, window, *matchers)
-        if counter is REBALANCES:
-            return f"clamp_min({total} - {then}, 0)"
-        labels, known = ("cluster, group", EMPTY_TRANSITIONS) if "group" in counter.labels else ("cluster", READY)
-        new_series = f"{total} * 0 and on ({labels}) {self.selector(known)} offset {window}"
-        return f"clamp_min({total} - ({then} or {new_series}), 0)"
+        return f"clamp_min({self._difference(counter, window, *matchers)}, 0)"
 
     def increase_in_range(self, counter: Signal, *matchers: str) -> str:
         """Return a query for the increase within the dashboard's time range.
 
-        If Prometheus has no data for the start of the time range, the query uses PromQL's `increase`.
+        The query uses PromQL's `increase` in two cases: Prometheus has no data for the start of the time range, or the
+        counter started again at 0. Exception: `RECORDS_SKIPPED` starts again only if the monitor rebuilds its
+        checkpoint. Then the monitor reads old records again, so the increase from 0 is not an increase of new events.
         """
-        seen = self._restrict(f"round(increase({self.selector(counter, *matchers)}[$__range]))")
-        return f"({self.increase(counter, '$__range', *matchers)} or sum by ({_own_labels(counter)}) ({seen}))"
+        labels, selected = _own_labels(counter), f"{self.selector(counter, *matchers)}[$__range]"
+        seen = f"max by ({labels}) ({self._restrict(f'round(increase({selected}))')})"
+        if counter is RECORDS_SKIPPED:
+            return f"({self.increase(counter, '$__range', *matchers)} or {seen})"
+        reset = f"max by ({labels}) ({self._restrict(f'resets({selected})')}) > 0"
+        return f"({self._difference(counter, '$__range', *matchers)} >= 0 unless {reset} or {seen})"
+
+    def rate(self, counter: Signal) -> str:
+        """Return a query for the rate of a counter per second, with one value for each combination of its labels."""
+        rate = f"rate({self.selector(counter)}[$__rate_interval])"
+        return f"max by ({_own_labels(counter)}) ({self._restrict(rate)})"
+
+    def _difference(self, counter: Signal, window: str, *matchers: str) -> str:
+        total, then = self.series(counter, *matchers), self.series_before(counter, window, *matchers)
+        if counter is REBALANCES:
+            return f"{total} - {then}"
+        labels, known = ("cluster, group", EMPTY_TRANSITIONS) if "group" in counter.labels else ("cluster", READY)
+        new_series = f"{total} * 0 and on ({labels}) {self.selector(known)} offset {window}"
+        return f"{total} - ({then} or {new_series})"
 
     def _restrict(self, expression: str) -> str:
         return for_same_groups(expression, self.only) if self.only else expression

@@ -28,8 +28,8 @@ def firing_alerts_panel(
 ) -> AnyPanel:
     """Return a table of the monitor's firing alerts, critical first, with columns for `labels`.
 
-    Each row links to a section of the runbook. If the selector `only` is set, the table shows only alerts about the
-    selected groups.
+    Each row links to a section of the runbook. If the query `only` is set, the table shows only alerts about the groups
+    in the result of `only`.
     """
     spec = PanelSpec(
         "Firing alerts",

@@ -14,26 +14,33 @@ from dashboards.boards import (
     top_variable,
 )
 from dashboards.panels import AnyPanel, DisplayOptions, PanelSpec, Query, line_panel, stat_panel
-from dashboards.promql import ONE_CLUSTER, ONE_TOPIC, for_same_groups, top_k
+from dashboards.promql import ONE_CLUSTER, ONE_TOPIC, count_or_zero, for_same_groups, top_k
 from dashboards.runbook import firing_alerts_panel
 from dashboards.tables import Column, Label, Measure, lagging_partitions_table, ranked_table
-from dashboards.words import ANY, NONE, SECONDS_BEHIND, STATES, STATUSES, label_mappings
+from dashboards.words import ANY, NONE, SECONDS_BEHIND, SOME, STATES, STATUSES, label_mappings
 from streaming.signals import Signal
 from streaming.signals.groups import GROUP_INFO
 from streaming.signals.lag import GROUP_LAG_SECONDS, GROUP_STATUS, GROUP_WORST_PARTITION_INFO
 from streaming.signals.monitor import READY
-from streaming.signals.partitions import PARTITION_LAG, TOPIC_HOTTEST_PARTITION_RATIO, TOPIC_LAG
-
-_LAG = ONE_TOPIC.series(TOPIC_LAG)
-_GROUP = Label("Group", "group", links=[group_link("${cluster:percentencode}")])
-_NOT_EXPORTED = (
-    f"If the setting `metrics.granularity` is `group`, the lag of topics is not exported. {TOPIC_LAG.unknown}"
+from streaming.signals.partitions import (
+    PARTITION_LAG,
+    TOPIC_HOTTEST_PARTITION_RATIO,
+    TOPIC_LAG,
+    TOPIC_LAG_UNKNOWN_PARTITIONS,
 )
+
+_LAG, _UNKNOWN = ONE_TOPIC.series(TOPIC_LAG), ONE_TOPIC.series(TOPIC_LAG_UNKNOWN_PARTITIONS)
+_GROUPS = f"({_LAG} or 0 * {_UNKNOWN})"
+"""All groups that have committed offsets for the topic. A group has exactly one of the two series."""
+_GROUP = Label("Group", "group", links=[group_link("${cluster:percentencode}")])
+_NOT_EXPORTED = "If the setting `metrics.granularity` is `group`, the lag of topics is not exported."
+_LAG_UNKNOWN = f"{_NOT_EXPORTED} {TOPIC_LAG.unknown}"
 
 
 def dashboard() -> build.Dashboard:
     """Return the dashboard. The groups come first."""
-    topics = f"label_values({ONE_CLUSTER.selector(TOPIC_LAG)}, topic)"
+    names = f"{TOPIC_LAG.name}|{TOPIC_LAG_UNKNOWN_PARTITIONS.name}"
+    topics = f'label_values({{__name__=~"{names}", {ONE_CLUSTER.matchers}}}, topic)'
     variables = [
         source_variable(),
         single_choice_variable("cluster", "Cluster", f"label_values({READY.name}, cluster)"),
@@ -43,7 +50,7 @@ def dashboard() -> build.Dashboard:
     about = (
         "This dashboard shows the consumer groups that read one topic, and the partitions in which these groups lag."
     )
-    alerts = firing_alerts_panel(ONE_CLUSTER, [_GROUP], width=16, height=8, only=ONE_TOPIC.selector(TOPIC_LAG))
+    alerts = firing_alerts_panel(ONE_CLUSTER, [_GROUP], width=16, height=8, only=_GROUPS)
     rows = [
         Row("Which groups read this topic?", [*_stats(), _groups()]),
         Row("Lag and alerts", [_lag_over_time(), alerts]),
@@ -55,19 +62,41 @@ def dashboard() -> build.Dashboard:
 
 def _stats() -> list[AnyPanel]:
     return [
-        _number("Groups", "Number of groups that have committed offsets for this topic.", f"count({_LAG})"),
+        _number(
+            "Groups", "Number of groups that have committed offsets for this topic.", _NOT_EXPORTED, f"count({_GROUPS})"
+        ),
         _number(
             "Groups with lag",
-            "Number of groups that have not committed all records of this topic.",
+            "Number of groups that have not committed all records of this topic. Groups with an unknown lag are not "
+            "counted.",
+            _LAG_UNKNOWN,
             f"sum({_LAG} > bool 0)",
         ),
-        _number("Largest lag", "Largest lag of a group in this topic. The unit is records.", f"max({_LAG})"),
+        _unknown(),
+        _number(
+            "Largest lag",
+            "Largest known lag of a group in this topic. The unit is records.",
+            _LAG_UNKNOWN,
+            f"max({_LAG})",
+        ),
         _no_progress(),
     ]
 
 
-def _number(title: str, how_to_read: str, expression: str) -> AnyPanel:
-    return stat_panel(PanelSpec(title, how_to_read, _NOT_EXPORTED, width=6, height=4), expression)
+def _number(title: str, how_to_read: str, if_empty: str, expression: str) -> AnyPanel:
+    return stat_panel(PanelSpec(title, how_to_read, if_empty, width=5, height=4), expression)
+
+
+def _unknown() -> AnyPanel:
+    spec = PanelSpec(
+        "Groups with unknown lag",
+        "Number of groups whose lag is unknown in at least one partition of this topic. The dashboard of the group "
+        "shows the reason.",
+        _NOT_EXPORTED,
+        width=5,
+        height=4,
+    )
+    return stat_panel(spec, count_or_zero(_UNKNOWN, _GROUPS), DisplayOptions(steps=SOME, mappings=NONE))
 
 
 def _no_progress() -> AnyPanel:
@@ -77,26 +106,29 @@ def _no_progress() -> AnyPanel:
         "commits. STALL means that the committed offset does not increase. REWIND means that a committed offset "
         "decreased. The status describes the whole group, which can also read other topics.",
         _NOT_EXPORTED,
-        width=6,
+        width=4,
         height=4,
     )
-    stopped = for_same_groups(ONE_CLUSTER.series(GROUP_STATUS, 'status=~"STOP|STALL|REWIND"'), _LAG)
-    return stat_panel(spec, f"count({stopped}) or 0 * count({_LAG})", DisplayOptions(steps=ANY, mappings=NONE))
+    by, matcher = "cluster, group", 'status=~"STOP|STALL|REWIND"'
+    stopped = for_same_groups(ONE_CLUSTER.series_by(by, GROUP_STATUS, matcher), _GROUPS)
+    return stat_panel(spec, count_or_zero(stopped, _GROUPS), DisplayOptions(steps=ANY, mappings=NONE))
 
 
 def _groups() -> AnyPanel:
     spec = PanelSpec(
         "Groups that read this topic",
-        "The group with the largest lag in this topic comes first. `Lag in seconds` and `Status` describe the whole "
-        "group, which can also read other topics.",
+        "The group with the largest lag in this topic comes first. If the lag is unknown in some partitions, the table "
+        "shows only the number of these partitions, and the group comes last. `Lag in seconds` and `Status` describe "
+        "the whole group, which can also read other topics.",
         f"The monitor knows no group that reads this topic. {_NOT_EXPORTED}",
         "no known group",
         width=24,
     )
-    selected = top_k(_LAG)
+    selected, of_group = top_k(_GROUPS), "max by (cluster, group)"
     columns: list[Column] = [
         *(_GROUP, Label("Team", "team"), Label("State", "state", label_mappings(STATES))),
-        Measure("Lag in this topic", f"max by (cluster, group) ({selected})"),
+        Measure("Lag in this topic", f"{of_group} ({for_same_groups(_LAG, selected)})"),
+        Measure("Partitions with unknown lag", f"{of_group} ({for_same_groups(_UNKNOWN, selected)})", steps=SOME),
         Measure("Lag in seconds", _of_groups(GROUP_LAG_SECONDS, selected), unit="s", steps=SECONDS_BEHIND),
         Label("Status", "status", label_mappings(STATUSES)),
         Measure("", _of_groups(GROUP_STATUS, selected)),
@@ -114,7 +146,7 @@ def _lag_over_time() -> AnyPanel:
         "Lag in records, by group",
         "Lag in this topic, for the groups that have the largest lag at each time. If all groups lag, look at the "
         "producers and the brokers of the topic. If only one group lags, open the dashboard of this group.",
-        _NOT_EXPORTED,
+        _LAG_UNKNOWN,
         width=8,
     )
     return line_panel(spec, [Query(top_k(_LAG), "{{group}}")])

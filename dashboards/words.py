@@ -172,12 +172,12 @@ CATCH_UP = [value_mapping({"0": ("no lag", FINE), _NEVER: ("not at this rate", W
 def catch_up_query(scope: Scope) -> str:
     """Return a query for the time in seconds that each group needs to catch up.
 
-    The value is 0 if the group has no lag, and -1 if the lag does not shrink. In these two cases,
-    `GROUP_CATCH_UP_SECONDS` has no series. If the lag or a necessary rate is unknown, the group has no value.
+    The value is 0 if the group has no lag, and -1 if the monitor knows the lag and both rates but no time. In these two
+    cases, `GROUP_CATCH_UP_SECONDS` has no series. If the lag or a necessary rate is unknown, the group has no value.
     """
     lag = scope.series(GROUP_LAG)
     produced, consumed = map(scope.series, (GROUP_PRODUCED_RECORDS_PER_SECOND, GROUP_CONSUMED_RECORDS_PER_SECOND))
-    lag_stays = f"{_NEVER} + 0 * ({produced} >= {consumed} and {lag} > 0)"
+    lag_stays = f"{_NEVER} + 0 * ({lag} > 0 and {produced} and {consumed})"
     return f"({scope.series(GROUP_CATCH_UP_SECONDS)} or 0 * ({lag} == 0) or {lag_stays})"
 
 

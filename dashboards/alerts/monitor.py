@@ -23,6 +23,8 @@ _DOWN = lines(
 # While the monitor restarts, its last value is used. If there is no value for 10 minutes, RebalanceMonitorDown fires.
 _NOT_READY = f"last_over_time({READY}[10m]) == 0"
 _BATCH_AGE = "time() - max by (cluster) (rebalance_monitor_last_batch_timestamp_seconds)"
+# The topic does not exist before the first commit of a consumer group. Then no group can have a problem.
+_WAITS_FOR_TOPIC = "max by (cluster) (last_over_time(rebalance_monitor_waiting_for_offsets_topic[10m])) == 1"
 # Without this part, a monitor that crashes again and again would end the alert each time that it is ready.
 _CRASH_LOOP = lines(
     f"  avg_over_time({READY}[1h]) < 0.5",
@@ -30,7 +32,7 @@ _CRASH_LOOP = lines(
     f"  unless on (cluster) min_over_time({READY}[15m]) == 1",
 )
 _STALE_CRITICAL = lines(
-    f"{_NOT_READY} unless on (cluster) {_BATCH_AGE} < 60",
+    f"{_NOT_READY} unless on (cluster) {_BATCH_AGE} < 60 unless on (cluster) {_WAITS_FOR_TOPIC}",
     "or",
     f"{_BATCH_AGE} > 60 and on (cluster) {BEHIND_RECORDS} > 0",
     "or (",
@@ -116,10 +118,17 @@ MONITOR_ITSELF: Final = AlertFile(
                 "this cluster cannot fire during this time.{{ else }}the monitor has lagged behind __consumer_offsets, "
                 "so its values are old.",
             )
-            + f"{_UNREAD}{_READ_RATE}{_LAST_BATCH} Likely causes: the monitor has too few cores, cannot reach the "
-            f"brokers, or its query fails. What to do: read the monitor's log. If KafkaCoordinatorMissing also fires, "
-            f"act on that alert. If the monitor still reads records, wait, or give the monitor more cores. If the "
-            f"monitor reads no records, restart the monitor.",
+            + f"{_UNREAD}{_READ_RATE}{_LAST_BATCH} "
+            + _in_cluster(
+                "max(rebalance_monitor_waiting_for_offsets_topic@) == 1",
+                "The monitor waits, because the cluster has no topic __consumer_offsets. Kafka creates this topic at "
+                "the first commit of a consumer group. What to do: if the cluster has no consumer groups yet, silence "
+                "this alert. If the cluster has consumer groups, it hides the topic: set source.kind to admin-api."
+                "{{ else }}Likely causes: the monitor has too few cores, cannot reach the brokers, or its query fails. "
+                "What to do: read the monitor's log. If KafkaCoordinatorMissing also fires, act on that alert. If the "
+                "monitor still reads records, wait, or give the monitor more cores. If the monitor reads no records, "
+                "restart the monitor.",
+            ),
         ),
         Alert(
             "RebalanceMonitorRestarts",
@@ -171,13 +180,15 @@ MONITOR_ITSELF: Final = AlertFile(
             "version of a client or of Kafka.",
             levels=(Level(WARNING, _QUARANTINE, "5m", "15m"),),
             summary=f"{IN_CLUSTER}the monitor cannot use records of __consumer_offsets ({{{{ $labels.reason }}}})",
-            description=f"Within 15 minutes, the monitor ignored {COUNT} records of __consumer_offsets. The reason is "
-            f"{{{{ $labels.reason }}}}. Likely causes: a client library writes subscriptions or assignments in its own "
-            f"format. In this "
-            f'case, the table "quarantine" names a member in its column "field". If the reason is unknown_record_type '
-            f"or unknown_value_version, Kafka is newer than this monitor. If the reason is foreign_partition, a "
-            f"program other than Kafka wrote the records, or the partition count of the topic changed. What to do: see "
-            f'the table "quarantine", then update the client or the monitor. For foreign_partition, see the runbook.',
+            # `increase` extrapolates: one record can give 1.07.
+            description='{{ $records := printf "%.0f" $value }}Within 15 minutes, the monitor ignored {{ $records }} '
+            '{{ if eq $records "1" }}record{{ else }}records{{ end }} of __consumer_offsets. The reason is '
+            "{{ $labels.reason }}. Likely causes: a client library writes subscriptions or assignments in its own "
+            "format. In this "
+            'case, the table "quarantine" names a member in its column "field". If the reason is unknown_record_type '
+            "or unknown_value_version, Kafka is newer than this monitor. If the reason is foreign_partition, a "
+            "program other than Kafka wrote the records, or the partition count of the topic changed. What to do: see "
+            'the table "quarantine", then update the client or the monitor. For foreign_partition, see the runbook.',
         ),
         Alert(
             "RebalanceMonitorIncomplete",

@@ -163,10 +163,11 @@ PROGRESS: Final = AlertFile(
             ),
             summary=f"{IN_GROUP}the group had members, but the monitor no longer finds the group",
             description="Less than one hour ago, the group had {{ $value }} members. Now the monitor does not find the "
-            "group. Kafka never deletes a group that has members. Likely causes: records of __consumer_offsets were "
-            "lost, or the monitor's settings now exclude the group. What to do: run kafka-consumer-groups.sh "
-            "--describe --group. If Kafka does not know the group, the group's offsets are lost. Check "
-            "auto.offset.reset before you restart the members.",
+            "group. Likely causes: the members stopped, and somebody deleted the group before the next scrape; records "
+            "of __consumer_offsets were lost; or the monitor's settings now exclude the group. What to do: run "
+            "rebalance-monitor history. If the last row shows that the group was deleted, nothing is wrong. Otherwise "
+            "run kafka-consumer-groups.sh --describe --group. If Kafka does not know the group, the group's offsets "
+            "are lost. Check auto.offset.reset before you restart the members.",
             labels_of_groups=f"topk by (cluster, group) (1, last_over_time({ALERTING}[1h]))",
         ),
         Alert(

@@ -78,6 +78,7 @@ RATES: Final = (
     )
     + number("rebalance_monitor_group_catch_up_seconds@", " The group needs # to catch up.", "humanizeDuration")
 )
+_NO_MEMBERS: Final = "rebalance_monitor_group_members@ == 0"
 _HOT: Final = (
     "hot partition. Partition {{ .Labels.partition }} of topic {{ .Labels.topic }} receives more records than its"
     " owner can consume. A different assignment cannot help."
@@ -100,8 +101,15 @@ _LAG_CAUSES: Final[Mapping[str, tuple[str, str]]] = {
         "find the reason for the rebalances on the group's page.",
     ),
     "stopped": (
-        "the group has stopped. Records wait, but the group's committed offsets do not increase.",
-        "read the logs of the members, and restart the members.",
+        known(
+            _NO_MEMBERS,
+            "the group has no members, and records wait.{{ else }}the group has stopped. Records wait, but "
+            "the group's committed offsets do not increase.",
+        ),
+        known(
+            _NO_MEMBERS,
+            "if the application is down, start it.{{ else }}read the logs of the members, and restart the members.",
+        ),
     ),
     "hot_partition": (_HOT, "look at the keys of the records, or make the processing faster."),
     "assignment": (_ASSIGNMENT, "compare the strategies in the what-if table on the group's page."),

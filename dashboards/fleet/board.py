@@ -73,6 +73,7 @@ from streaming.signals.rebalances import (
 )
 
 _IS_UNKNOWN = 'state="Unknown"'
+_IS_READY = f"{CLUSTERS.series(READY)} == 1"
 
 
 def dashboard() -> build.Dashboard:
@@ -120,7 +121,8 @@ def _over_time() -> list[AnyPanel]:
 
 def _count(title: str, how_to_read: str, expression: str, steps: Steps) -> AnyPanel:
     if_empty = (
-        "No monitor of the selected clusters is ready, so the number is unknown. An empty panel does not mean zero."
+        "The number is unknown. Either no monitor of the selected clusters is ready, or the value is unknown for every "
+        "group. An empty panel does not mean zero."
     )
     return stat_panel(
         PanelSpec(title, how_to_read, if_empty, width=3, height=4),
@@ -160,19 +162,18 @@ def _with_condition() -> AnyPanel:
         "restarts are not counted."
     )
     affected = f"count by (cluster, group) ({FLEET.series(GROUP_CONDITION, NO_DEPLOYMENT)})"
-    return _count("With a condition", how_to_read, count_or_zero(affected, f"{CLUSTERS.series(READY)} == 1"), ANY)
+    return _count("With a condition", how_to_read, count_or_zero(affected, _IS_READY), ANY)
 
 
 def _drifting() -> AnyPanel:
     how_to_read = "Number of groups that have a partition whose owner breaks a rule of the group's strategy."
-    verdicts = FLEET.series(ASSIGNMENT_VERDICT, IS_DRIFT)
-    return _count("With drift", how_to_read, count_or_zero(verdicts, FLEET.series(ASSIGNMENT_VERDICT)), ANY)
+    affected = FLEET.series_by("cluster, group", ASSIGNMENT_VERDICT, IS_DRIFT)
+    return _count("With drift", how_to_read, count_or_zero(affected, _IS_READY), ANY)
 
 
 def _skewed() -> AnyPanel:
     how_to_read = "Number of groups in which the busiest member has more partitions than necessary."
-    excess = FLEET.series(EXCESS_PARTITIONS)
-    return _count("Skewed", how_to_read, count_or_zero(f"{excess} > 0", excess), SOME)
+    return _count("Skewed", how_to_read, count_or_zero(f"{FLEET.series(EXCESS_PARTITIONS)} > 0", _IS_READY), SOME)
 
 
 def _no_progress() -> AnyPanel:
@@ -180,7 +181,7 @@ def _no_progress() -> AnyPanel:
         "Number of groups whose status is STOP, STALL or REWIND. STOP means that there are no commits. STALL means "
         "that the committed offset does not increase. REWIND means that a committed offset decreased."
     )
-    affected = FLEET.series(GROUP_STATUS, NO_PROGRESS)
+    affected = FLEET.series_by("cluster, group", GROUP_STATUS, NO_PROGRESS)
     return _count("No progress", how_to_read, count_or_zero(affected, FLEET.series(GROUP_STATUS)), ANY)
 
 

@@ -75,7 +75,7 @@ def lag_in_time() -> AnyPanel:
         "Largest lag in seconds",
         "`Lag in seconds` is the age of the oldest record that the group has not committed. `Limit` is the group's "
         "`max_lag_seconds`. `Catches up in` is the time until the group has no lag, if the rates do not change. "
-        "The text `not at this rate` means that the producers are at least as fast as the group. The cell is "
+        "The text `not at this rate` means that the produce rate is at least 98 % of the consume rate. The cell is "
         "empty if a rate is unknown.",
         "Either every group has read all records, or the lag in seconds is unknown. The monitor needs some samples "
         "before it knows this lag.",

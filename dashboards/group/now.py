@@ -171,7 +171,7 @@ def _catch_up() -> AnyPanel:
     spec = PanelSpec(
         "Catches up in",
         "Time until the group has no lag, if the group and its producers continue at the current rates. The text "
-        "`not at this rate` means that the producers are at least as fast as the group.",
+        "`not at this rate` means that the produce rate is at least 98 % of the consume rate.",
         "The lag or a rate is unknown. The monitor computes a rate from the commits of at least one minute.",
         width=3,
         height=4,

@@ -58,12 +58,12 @@ def doctor(  # noqa: PLR0913 - click hands over every option by name
 ) -> None:
     """Check everything that the monitor needs. Print one line for each check, and a remedy for each problem.
 
-    The command checks Java, memory, disks, jars, the HTTP port, brokers, permissions, clocks, the checkpoint and the
-    tables. If the address of Prometheus is known, the command also checks the scrape job, the alert rules and
-    Alertmanager. The check of a cluster takes about 20 seconds, or longer if a broker does not respond. If a check does
-    not end within 60 seconds, the check fails, and the next check starts. Run the command with the settings of the
-    monitor. The monitor can run at the same time. The command changes nothing. With --send-test-alert, it sends test
-    alerts. If a test alert cannot be sent, the check fails.
+    The command checks Java, memory, disks, jars, the HTTP port, your strategies, brokers, permissions, clocks, the
+    checkpoint and the tables. If the address of Prometheus is known, the command also checks the scrape job, the alert
+    rules and Alertmanager. The check of a cluster takes about 20 seconds, or longer if a broker does not respond. If a
+    check does not end within 60 seconds, the check fails, and the next check starts. Run the command with the settings
+    of the monitor. The monitor can run at the same time. The command changes nothing. With --send-test-alert, it sends
+    test alerts. If a test alert cannot be sent, the check fails.
 
     Each line starts with `ok`, `note`, `failed` or `not checked`. A note describes a problem that does not stop the
     monitor.

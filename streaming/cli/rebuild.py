@@ -32,6 +32,9 @@ def rebuild(cluster: str | None, is_repairing: bool, file: Path | None) -> None:
     already contain. With source.kind = "admin-api", this run requests the state of all groups instead. If several
     clusters are configured, the command rebuilds the checkpoint of only one cluster.
 
+    The command fails while a monitor uses the checkpoint. If a running monitor reports that it cannot watch the
+    cluster, you do not need to stop the monitor. It uses the new checkpoint at its next try.
+
     If tables are damaged, the command fails and changes nothing. With --repair-tables, the command first repairs each
     damaged table and prints a description of the repair. A repair restores the last good version of a table, removes
     damaged files from the table, or replaces the whole table by a new table. The next `run` writes removed
@@ -56,7 +59,7 @@ def rebuild(cluster: str | None, is_repairing: bool, file: Path | None) -> None:
         click.ClickException(redact(str(error))).show()
         sys.exit(error.exit_code)
     click.echo(redact(f"the old checkpoint is {old}") if old else "there was no checkpoint before")
-    click.echo("a new checkpoint is ready: start `rebalance-monitor run`")
+    click.echo("a new checkpoint is ready: start `rebalance-monitor run`, if it is not running")
 
 
 def _print_repair(repair: str) -> None:

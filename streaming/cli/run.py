@@ -78,6 +78,7 @@ def run(file: Path | None, log_level: str) -> None:
             _log.info("metrics at %s/metrics, pages at /", settings.metrics.address(port))
 
         with spark_launch(settings.spark, clusters=len(settings.of_clusters())) as launch:
+            launch.limit_stop(stop)
             launch.begin()  # the JVM starts while Python imports the monitor
             from streaming.run.monitor import Monitor  # noqa: PLC0415 - importing Spark would slow down --help
 

@@ -16,10 +16,10 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import AfterValidator, Field
 
+from streaming.config.durations import Seconds
 from streaming.config.section import Section
 from streaming.evaluation.limits import DEFAULT_LIMITS, GroupLimits, Severity
 
-Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 _CACHED_GROUPS = 100_000
 
 

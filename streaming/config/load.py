@@ -22,7 +22,7 @@ from streaming.config.groups import GroupEntry, LimitsByGroup
 from streaming.config.links import LinkSettings
 from streaming.config.private_files import is_tolerated
 from streaming.config.redactor import Redactor
-from streaming.config.refusals import refusal_line
+from streaming.config.refusals import refusal_line, unreadable_file_line, unreadable_variable_line
 from streaming.config.secret_settings import secrets_in, without_credentials
 from streaming.config.security import read_secrets
 from streaming.config.settings import (
@@ -160,10 +160,9 @@ def load_settings(file: Path | None) -> Settings:
         lines = [refusal_line(error, Settings) for error in invalid.errors()]
         raise ConfigError("\n".join([*lines, *unknown])) from None
     except SettingsError as unreadable:
-        remedy = "write lists and tables as JSON"
-        raise ConfigError("\n".join([f"environment: {unreadable}: {remedy}", *unknown])) from None
+        raise ConfigError("\n".join([unreadable_variable_line(unreadable), *unknown])) from None
     except (OSError, ValueError) as unreadable:
-        raise ConfigError("\n".join([f"{file}: {unreadable}", *unknown])) from None
+        raise ConfigError("\n".join([unreadable_file_line(file, unreadable), *unknown])) from None
     except RecursionError:
         raise ConfigError("\n".join(["a setting has too many nested lists or tables", *unknown])) from None
     if unknown:

@@ -1,16 +1,33 @@
-"""Describe an invalid setting in one line: its name, the error, and the rejected value without secrets."""
+"""Describe an invalid setting in one line: its name, the error, and the rejected value without secrets.
+
+Other functions of this module describe a file or a variable that cannot be parsed. They never show the content.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, get_args, get_origin
+import os
+from codecs import BOM_UTF8
+from collections.abc import Sequence
+from json import JSONDecodeError
+from pathlib import Path
+from typing import Any, Final
 
 from pydantic import BaseModel, SecretStr
 
+from streaming.config.environment import ENVIRONMENT_PREFIX, is_setting
 from streaming.config.secret_settings import ADDRESS, hide_credentials, hide_secrets
+from streaming.config.section import types_in
 
 _SECURITY = "security"
 """Errors never show a value of this section, because a user can write a password into the wrong setting by mistake."""
+
+_WRONG_TYPES: Final = {
+    "string": "write a text in quotes",
+    "int": "write a whole number",
+    "float": "write a number",
+    "bool": "write true or false",
+}
+"""The remedies for pydantic's errors `string_type`, `int_parsing` and so on."""
 
 
 def refusal_line(error: Any, settings: type[BaseModel]) -> str:  # noqa: ANN401 - pydantic's error details
@@ -18,8 +35,49 @@ def refusal_line(error: Any, settings: type[BaseModel]) -> str:  # noqa: ANN401 
     path = _path(error["loc"])
     if error["type"] == "extra_forbidden":
         return f"{path}: no such setting"
-    message = hide_credentials(error["msg"].removeprefix("Value error, "))
+    message = _type_remedy(error) or hide_credentials(error["msg"].removeprefix("Value error, "))
     return f"{path + ': ' if path else ''}{message}{_rejected_value(error, settings)}"
+
+
+def unreadable_file_line(file: Path | None, error: Exception) -> str:
+    """Describe why a file is not a TOML file."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"{file}: not a text in UTF-8: save the file in the encoding UTF-8"
+    if not isinstance(error, OSError) and file is not None and file.read_bytes().startswith(BOM_UTF8):
+        return f"{file}: the file starts with a byte order mark: save the file as UTF-8 without a byte order mark"
+    return f"{file}: {error}"
+
+
+def unreadable_variable_line(error: Exception) -> str:
+    """Describe which environment variable is not JSON. pydantic's error contains the section of the variable."""
+    remedy = "write lists and tables as JSON"
+    cause = error.__cause__
+    if not isinstance(cause, JSONDecodeError):
+        return f"environment: {error}: {remedy}"
+    names = [
+        name
+        for name, value in sorted(os.environ.items())
+        if is_setting(name) and value == cause.doc and f'"{_section_of(name)}"' in str(error)
+    ]
+    return f"{' or '.join(names)}: not valid JSON from character {cause.pos + 1}: {remedy}"
+
+
+def _section_of(variable: str) -> str:
+    return variable.upper().removeprefix(ENVIRONMENT_PREFIX).partition("__")[0].lower()
+
+
+def _type_remedy(error: Any) -> str | None:  # noqa: ANN401 - as above
+    """Return what to write if a setting has the wrong type. Return None for any other error."""
+    location, (kind, _, problem) = error["loc"], error["type"].partition("_")
+    path, is_section = _path(location), len(location) == 1
+    if error["type"] == "model_type":
+        return "write a table" if isinstance(location[-1], int) else f"write the settings in a section [{path}]"
+    if error["type"] == "dict_type":
+        return f"write the settings in a section [{path}{'.NAME' if is_section else ''}]"
+    if error["type"] == "tuple_type":
+        entries = f"write each entry in a section [[{path}]] (in an environment variable: a JSON list)"
+        return entries if is_section else 'write a list, for example ["a", "b"]'
+    return _WRONG_TYPES.get(kind) if problem in {"type", "parsing", "from_float"} else None
 
 
 def _path(location: Sequence[str | int]) -> str:
@@ -38,7 +96,7 @@ def _rejected_value(error: Any, settings: type[BaseModel]) -> str:  # noqa: ANN4
     value = error["input"]
     if isinstance(value, (dict, list)) or _SECURITY in error["loc"] or not is_plain(error["loc"], settings):
         return ""
-    return f" (got {hide_secrets(value)!r})"
+    return f" (got {str(value).lower() if isinstance(value, bool) else repr(hide_secrets(value))})"
 
 
 def is_plain(path: Sequence[str | int], section: type[BaseModel]) -> bool:
@@ -52,7 +110,7 @@ def is_plain(path: Sequence[str | int], section: type[BaseModel]) -> bool:
         field = section.model_fields.get(str(step))
         if field is None:
             return False
-        types = list(_types_in(field.annotation))
+        types = list(types_in(field.annotation))
         subsections = [part for part in types if isinstance(part, type) and issubclass(part, BaseModel)]
         if not subsections:
             return not any(one in (SecretStr, dict, ADDRESS) for one in (*types, *field.metadata))
@@ -60,9 +118,3 @@ def is_plain(path: Sequence[str | int], section: type[BaseModel]) -> bool:
         if {dict, tuple} & set(types):
             next(steps, None)  # skip NAME of a section [clusters.NAME], or the number of an entry [[groups]]
     return False
-
-
-def _types_in(annotation: Any) -> Iterator[Any]:  # noqa: ANN401 - any annotation
-    yield get_origin(annotation) or annotation
-    for part in get_args(annotation):
-        yield from _types_in(part)

@@ -7,15 +7,17 @@ import re
 from difflib import get_close_matches
 from typing import Annotated, Final, Literal
 
-from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 from typing_extensions import Self
 
 from streaming.config.addresses import BootstrapServers, Host
-from streaming.config.groups import Pattern, Seconds
+from streaming.config.durations import Days, Hours, Seconds
+from streaming.config.groups import Pattern
 from streaming.config.paths import AbsolutePath, OptionalFile
-from streaming.config.secret_settings import ADDRESS, is_for_launch, without_credentials
+from streaming.config.references import is_reference
 from streaming.config.section import Section
 from streaming.config.security import SecuritySettings
+from streaming.config.spark_types import HeapSize, SparkConf, SparkMaster
 from streaming.signals import SIGNALS
 
 
@@ -32,27 +34,6 @@ def _check_section_name(name: str) -> str:
     return name
 
 
-def _check_no_credentials(master: str) -> str:
-    if "@" in master or without_credentials(master) != master:
-        raise ValueError(
-            "the URL must not contain a user name, a password or a query, because other users can see the URL on the"
-            " command line of Spark"
-        )
-    return master
-
-
-def _check_launch_values(conf: dict[str, SecretStr]) -> dict[str, SecretStr]:
-    for name, value in conf.items():
-        text = value.get_secret_value()
-        if is_for_launch(name) and without_credentials(text) != text:
-            raise ValueError(
-                f"{name} must not contain a user name, a password or a query, because other users can see the value on"
-                " the command line of Spark: copy the files to this machine, or set spark.jars.ivySettings to a file"
-                " with the address of the repository"
-            )
-    return conf
-
-
 def _check_metric_name(name: str) -> str:
     if name not in SIGNALS:
         near = get_close_matches(name, SIGNALS)
@@ -61,9 +42,14 @@ def _check_metric_name(name: str) -> str:
     return name
 
 
+def _check_reference(reference: str) -> str:
+    if not is_reference(reference):
+        raise ValueError("write module:attribute")
+    return reference
+
+
 MetricName = Annotated[str, AfterValidator(_check_metric_name)]
-SparkMaster = Annotated[str, AfterValidator(_check_no_credentials), ADDRESS]
-SparkConf = Annotated[dict[str, SecretStr], AfterValidator(_check_launch_values)]
+StrategyReference = Annotated[str, AfterValidator(_check_reference)]
 ClusterSection = Annotated[str, AfterValidator(_check_section_name)]
 
 
@@ -136,7 +122,9 @@ class SparkSettings(Section):
     master: SparkMaster = Field(
         "local[2]", description="Spark master URL. local[n] runs at most n tasks in parallel for each cluster."
     )
-    driver_memory: str = Field("1g", description="Maximum heap size of the driver's JVM.")
+    driver_memory: HeapSize = Field(
+        "1g", description="Maximum heap size of the driver's JVM, for example 512m or 2g. The units are k, m, g and t."
+    )
     shuffle_partitions: int = Field(
         2,
         ge=1,
@@ -194,14 +182,13 @@ def are_disjoint(first: str, second: str) -> bool:
 class TableSettings(Section):
     """Limits on the size of the Delta tables."""
 
-    retention_days: int = Field(90, ge=1, description="Maximum age of a row, in days. The monitor deletes older rows.")
+    retention_days: Days = Field(90, description="Maximum age of a row, in days. The monitor deletes older rows.")
     maintenance_interval_seconds: Seconds = Field(
         900,
         description="Seconds between two runs of the table maintenance, which merges small files and deletes old rows.",
     )
-    versions_kept_hours: int = Field(
+    versions_kept_hours: Hours = Field(
         2,
-        ge=1,
         description="Hours for which old versions of a table stay readable. A query that takes longer can fail.",
     )
 
@@ -282,7 +269,8 @@ class MetricsSettings(Section):
         ge=1_000,
         description="Maximum number of series in /metrics. If there are more series, the monitor first drops the series"
         " of the most detailed level. Within a level, the monitor first drops the series of the healthiest groups. The"
-        " metric rebalance_monitor_dropped_series counts the dropped series.",
+        " metric rebalance_monitor_dropped_series counts the dropped series. The monitor never drops the series that"
+        " describe the monitor itself. The limit does not include about 15 standard series of the process.",
     )
 
     def address(self, port: int) -> str:
@@ -338,7 +326,7 @@ class EvaluationSettings(Section):
         ("range", "roundrobin", "sticky", "cooperative-sticky", "uniform", "server-range"),
         description="Built-in strategies for which the monitor computes the expected assignment.",
     )
-    assignors: tuple[str, ...] = Field(
+    assignors: tuple[StrategyReference, ...] = Field(
         (), description="Your own strategies. Each entry has the format module:attribute."
     )
     storm_window_seconds: Seconds = Field(

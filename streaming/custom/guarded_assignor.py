@@ -57,6 +57,7 @@ class GuardedAssignor:
     """A user's strategy with the reference ``module:attribute``. The interface is the same as for built-in strategies.
 
     The strategy runs in a separate process. Each error is an AssignorFailedError, and its `reason` is a FailureReason.
+    If the strategy cannot be loaded, the error is one line of text that contains the reference.
     After three consecutive timeouts, the strategy is suspended. A suspended strategy receives only every hundredth
     group. So a strategy that always hangs delays only every hundredth group. Do not use this object from several
     threads at the same time. Close the object after use.
@@ -136,12 +137,18 @@ class GuardedAssignor:
             child = _Child(self.reference, self.limit_seconds)
             answer = child.ask(None, START_LIMIT_SECONDS)
             if answer is None or "error" in answer:
-                detail = str(child.failure()) if answer is None else answer["error"]
+                detail = self._import_failure(child) if answer is None else answer["error"]
                 child.end()
-                raise _failure(FailureReason.NOT_LOADED, detail)
+                raise _failure(FailureReason.NOT_LOADED, " ".join(detail.split()))
             self._name = self._name or answer["name"]
             self._child = child
         return self._child
+
+    def _import_failure(self, child: _Child) -> str:
+        failure = child.failure()
+        if child.is_overdue:
+            return f"{self.reference}: the import did not end within {START_LIMIT_SECONDS:g} s"
+        return f"{self.reference}: the import ended its process: {failure}"
 
 
 def _failure(reason: FailureReason, detail: str) -> AssignorFailedError:
@@ -196,7 +203,7 @@ class _Child:
         output = self._stderr.read().decode("utf-8", "replace")[-DETAIL_CHARACTERS:]
         if self.is_overdue or "Timeout (" in output:
             return _failure(FailureReason.TIMED_OUT, output)
-        return _failure(FailureReason.DIED, f"exit code {self._process.returncode}: {output}")
+        return _failure(FailureReason.DIED, f"exit code {self._process.returncode}" + (output and f": {output}"))
 
     def end(self) -> None:
         self._kill()

@@ -7,6 +7,8 @@ from importlib.metadata import entry_points
 from operator import attrgetter
 from typing import TYPE_CHECKING, cast
 
+from streaming.config.references import is_reference
+
 if TYPE_CHECKING:
     from assignors.model import PartitionAssignor
 
@@ -36,9 +38,9 @@ def load_assignor(reference: str) -> PartitionAssignor:
     >>> load_assignor("assignors.range.range:RangeAssignor").name
     'range'
     """
-    module, colon, attribute = reference.partition(":")
-    if not (module and colon and attribute):
+    if not is_reference(reference):
         raise AssignorLoadError(f"{reference!r} does not have the form module:attribute")
+    module, _, attribute = reference.partition(":")
     try:
         target = attrgetter(attribute)(import_module(module))
         assignor = target if callable(getattr(target, "assign", None)) and not isinstance(target, type) else target()

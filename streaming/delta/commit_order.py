@@ -30,7 +30,7 @@ from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import FileSystem, PyFileSystem
 
 from streaming.delta.cells import EPOCH
-from streaming.delta.stored_table import open_table, read_error, rust_uri, sql_literal, sql_time
+from streaming.delta.stored_table import as_rows, open_table, read_error, rust_uri, sql_literal, sql_time
 from streaming.delta.table_files import log_entry
 from streaming.delta.tables import Table
 
@@ -108,7 +108,7 @@ class CommittedTable:
             if self._lacks_files(version, day):
                 raise GoneError(f"files of version {version} no longer exist") from error
             raise read_error(self._path, error) from error
-        return [{**dict.fromkeys(self._columns), **row} for row in pa.table(found).to_pylist()]
+        return [{**dict.fromkeys(self._columns), **row} for row in as_rows(pa.table(found), self._path)]
 
     def committed_rows(self, version: int, order: Sequence[str]) -> list[Row]:
         """Return the new rows of a version, sorted by the columns of `order` (rule 1)."""
@@ -127,7 +127,7 @@ class CommittedTable:
         file = pq.ParquetFile(pa.BufferReader(self._read(unquote(add["path"]))))
         existing = [name for name in self._columns if name in file.schema_arrow.names]
         rows, missing = file.read(columns=existing, use_threads=False), dict.fromkeys(self._columns)
-        return [{**missing, **row, **add["partitionValues"]} for row in rows.to_pylist()]
+        return [{**missing, **row, **add["partitionValues"]} for row in as_rows(rows, self._path)]
 
     def _read(self, path: str) -> bytes:
         try:

@@ -74,9 +74,20 @@ class StoredTable:
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
         """Return the result of a query as rows. Raises TableReadError."""
-        found = self.query(sql)
+        return as_rows(self.query(sql), self._path)
+
+
+def as_rows(found: pa.Table, path: str) -> list[dict[str, Any]]:
+    """Convert rows of the table at `path` to Python objects.
+
+    Raises TableReadError for a value that no Python object can have. A damaged file can contain a time after the year
+    9999, or text that is not UTF-8.
+    """
+    try:
         columns = [_times(column) if column.type == TIME else column.to_pylist() for column in found.columns]
-        return [dict(zip(found.column_names, values, strict=True)) for values in zip(*columns, strict=True)]
+    except (OverflowError, ValueError) as error:
+        raise read_error(path, error) from error
+    return [dict(zip(found.column_names, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
 def _times(column: pa.ChunkedArray) -> list[datetime | None]:

@@ -15,7 +15,7 @@ before delta-rs opens them:
 4. Each data file of the last version must exist and have the size from the log. Its last four bytes must be `PAR1`, as
    in every Parquet file. When the monitor starts, it reads only the rows of the tables from which it restores its state
    (`_RESTORED`), because a read of all tables can take minutes. Only a repair and the check after a failed maintenance
-   read the rows of every table.
+   read the rows of every table. A file with a time that Python does not support is damaged.
 
 A killed process can leave temporary files, and data files without a log entry. The rules ignore these files.
 """
@@ -26,16 +26,19 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime, timezone
 from pathlib import Path
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from streaming.delta.log_entries import entry_fault
 from streaming.delta.tables import GROUP_CONDITIONS, INCIDENTS, LAG_CAUSES, TABLES
+from streaming.delta.tables.columns import TIME
 from streaming.errors import REPAIR_REMEDY, STAYS, RemedyError, storage_remedy
 from streaming.spark.causes import plain_cause
 from streaming.spark.folder import DamagedFile, Folder, LocalFolder, folder_refusal, local_folder
@@ -46,6 +49,8 @@ _CHECKPOINT = re.compile(r"([0-9]{20})\.checkpoint\.parquet")
 _HINT = "_last_checkpoint"
 _PARQUET = b"PAR1"
 _RESTORED = (GROUP_CONDITIONS, LAG_CAUSES, INCIDENTS)
+_FIRST_TIME = pa.scalar(datetime.min.replace(tzinfo=timezone.utc), TIME)
+_LAST_TIME = pa.scalar(datetime.max.replace(tzinfo=timezone.utc), TIME)
 _BAD_ROWS = "has rows that cannot be read"
 
 
@@ -202,6 +207,8 @@ def _is_parquet(source: Path | pa.BufferReader, rows: int | None = None) -> bool
         with pq.ParquetFile(source) as file:
             for batch in file.iter_batches(use_threads=False):
                 batch.validate(full=True)
+                if not all(map(_has_possible_times, batch.columns)):
+                    return False
             return rows is None or bool(file.metadata.num_rows == rows)
     except (pa.ArrowException, ValueError):
         return False
@@ -209,6 +216,22 @@ def _is_parquet(source: Path | pa.BufferReader, rows: int | None = None) -> bool
         if error.errno is not None:
             raise
         return False  # the error is from Arrow, not from the disk
+
+
+def _has_possible_times(column: pa.Array) -> bool:
+    """Return True if Python supports each time in a column. The column can contain lists and structures.
+
+    >>> [_has_possible_times(pa.array([{"since": at}], pa.struct({"since": TIME}))) for at in (None, 1, 1 << 62)]
+    [True, True, False]
+    """
+    if pa.types.is_list(column.type):
+        return _has_possible_times(column.flatten())
+    if pa.types.is_struct(column.type):
+        return all(map(_has_possible_times, column.flatten()))
+    if column.type != TIME:
+        return True
+    is_possible = pc.and_(pc.greater_equal(column, _FIRST_TIME), pc.less_equal(column, _LAST_TIME))
+    return pc.all(is_possible, min_count=0).as_py() is True
 
 
 def _files_of_rows(folder: LocalFolder) -> list[tuple[str, int, int | None]]:

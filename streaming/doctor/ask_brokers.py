@@ -23,8 +23,9 @@ from streaming.evaluation.lag.next_offsets import TailFetch
 from streaming.events import OFFSETS_TOPIC
 from streaming.group.listing import Unanswered
 from streaming.sampling.brokers import Brokers, OffsetsTopicMissingError
-from streaming.sampling.connection import Connection, Message
+from streaming.sampling.connection import Connection, DifferentClusterError, Message
 from streaming.sampling.tails import read_batch_times
+from streaming.spark.checkpoint import local_cluster_id
 
 ROUNDS = 8
 ROUND_SECONDS = 2.0
@@ -65,6 +66,7 @@ class ClusterCheck:
         with closing(connection):
             addresses, errors = _ask_all(connection)
             yield from broker_findings(addresses, errors, connection.kafka_version)
+            yield from cluster_findings(connection, self._settings.paths.checkpoint)
             answering = [broker for broker in addresses if broker not in errors]
             if not answering:
                 yield from self._all_unchecked("no broker answered at its advertised address")
@@ -105,6 +107,17 @@ class ClusterCheck:
         for permission in used_permissions(self._settings.source.kind):
             yield not_checked(f"permission {permission.text}", reason)
         yield not_checked(CLOCKS, reason)
+
+
+def cluster_findings(connection: Connection, checkpoint: str) -> Iterator[Finding]:
+    """Yield a finding if the brokers do not belong to the Kafka cluster of the checkpoint.
+
+    A checkpoint on remote storage is not compared, because the check does not start Spark.
+    """
+    try:
+        connection.expect_cluster(local_cluster_id(checkpoint))
+    except DifferentClusterError as error:
+        yield from_error(BROKERS, error)
 
 
 def _ask_all(connection: Connection) -> tuple[Mapping[int, str], Mapping[int, str]]:

@@ -1,6 +1,7 @@
 """Read facts about this machine. The functions create, change and download nothing.
 
-`port_finding` opens the HTTP port, and closes it at once. All other functions only read.
+`port_finding` opens the HTTP port, and closes it at once. `strategy_findings` starts processes that run users' code.
+All other functions only read.
 """
 
 from __future__ import annotations
@@ -8,21 +9,25 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
 
+from assignors import BUILT_IN, AssignorFailedError
 from streaming.config.load import Settings
 from streaming.config.settings import MetricsSettings
+from streaming.custom.guarded_assignor import GuardedAssignor
 from streaming.delta.table_files import refuse_damaged_tables
-from streaming.doctor.finding import Finding, from_error, note, ok
+from streaming.doctor.finding import Finding, failed, from_error, note, ok
 from streaming.doctor.machine import (
     CHECKPOINT,
     JARS,
     JAVA,
     PORT,
+    STRATEGIES,
     TABLES,
     TEMPORARY,
     FolderState,
@@ -37,7 +42,13 @@ from streaming.http.access import read_access
 from streaming.http.listener import PortInUseError, open_listener
 from streaming.jars import cache_folder, missing_jars
 from streaming.java import find_java, java_version
-from streaming.spark.checkpoint import CheckpointDamagedError, check_identity, find_damaged_file, read_identity
+from streaming.spark.checkpoint import (
+    CheckpointDamagedError,
+    check_identity,
+    find_damaged_file,
+    read_cluster_id,
+    read_identity,
+)
 from streaming.spark.folder import LocalFolder, folder_refusal, local_folder, nearest_existing
 from streaming.temporary_folder import TemporaryFolderError, raising_temporary_folder_error
 
@@ -117,6 +128,26 @@ def port_finding(metrics: MetricsSettings) -> Finding:
     return ok(PORT, f"{metrics.host}:{metrics.port} can be used")
 
 
+def strategy_findings(references: Iterable[str]) -> Iterator[Finding]:
+    """Load each strategy of the user in a guarded process, as the monitor does, and yield a finding about it.
+
+    The guarded process has its own time limit.
+    """
+    for reference in references:
+        try:
+            with closing(GuardedAssignor(reference)) as guarded:
+                name = guarded.name
+        except AssignorFailedError as failure:
+            remedy = "correct the strategy, or remove it from evaluation.assignors"
+            yield failed(STRATEGIES, str(failure), remedy)
+            continue
+        if name in BUILT_IN:
+            text = f"{reference} has the name {name!r} of a built-in strategy, so the monitor does not use it"
+            yield note(STRATEGIES, text, "give the strategy a different name")
+        else:
+            yield ok(STRATEGIES, f"{reference} can be loaded; its name is {name!r}")
+
+
 def checkpoint_finding(settings: Settings) -> Finding:
     """Return the finding about the checkpoint of one cluster."""
     folder = local_folder(settings.paths.checkpoint)
@@ -156,7 +187,8 @@ def _content(folder: LocalFolder, settings: Settings) -> str:
     if identity is None:
         return ""
     check_identity(identity, cluster, settings.spark.shuffle_partitions, uri, settings.source.kind)
-    return f"belongs to the cluster {cluster!r}"
+    cluster_id = read_cluster_id(folder)
+    return f"belongs to the cluster {cluster!r}" + (f" (Kafka's cluster id {cluster_id})" if cluster_id else "")
 
 
 def _folder_state(path: Path, refusal: OSError | None) -> FolderState | RefusedFolder:

@@ -19,6 +19,7 @@ from streaming.doctor.ask_machine import (
     java_finding,
     memory_of_machine_finding,
     port_finding,
+    strategy_findings,
     tables_finding,
     temporary_folder_finding,
 )
@@ -46,6 +47,7 @@ def all_findings(
     """
     clusters = [of_cluster.kafka.cluster for of_cluster in of_clusters]
     yield from run_checks(_machine_checks(settings), LIMIT_SECONDS)
+    yield from strategy_findings(settings.evaluation.assignors)
     for of_cluster in of_clusters:
         prefix = f"{of_cluster.kafka.cluster}: " if len(of_clusters) > 1 else ""
         for finding in run_checks(_cluster_checks(of_cluster), LIMIT_SECONDS):

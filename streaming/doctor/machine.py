@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from streaming.config.spark_types import heap_bytes
 from streaming.doctor.finding import Finding, failed, not_checked, note, ok
 from streaming.errors import storage_remedy
 
 JAVA, MEMORY, JARS, TEMPORARY = "java", "memory", "jars", "temporary files"
-CHECKPOINT, TABLES, PORT = "checkpoint", "tables", "HTTP port"
+CHECKPOINT, TABLES, PORT, STRATEGIES = "checkpoint", "tables", "HTTP port", "strategies"
 _GIB: Final = 1 << 30
 BESIDE_HEAP_BYTES: Final = _GIB
 """Memory outside the JVM's heap if there are few groups: for the driver's Python, the Python workers and the JVM."""
@@ -22,19 +22,6 @@ ANOTHER_CLUSTER_BYTES: Final = 34 * _GIB // 100
 LEAST_FREE_BYTES: Final = 256 << 20
 LEAST_FREE_RATIO: Final = 0.1
 """If the free share of the disk is smaller, the alert RebalanceMonitorTablesFailing fires."""
-_UNITS: Final = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "": 1 << 20}
-
-
-def heap_bytes(driver_memory: str) -> int | None:
-    """Return the size of a heap from Spark's notation, or None if the text is not a size.
-
-    If the text has no unit, the unit is MiB.
-
-    >>> heap_bytes("1g"), heap_bytes("512"), heap_bytes("2 GB"), heap_bytes("much")
-    (1073741824, 536870912, None, None)
-    """
-    size = re.fullmatch(r"(\d+)([kmgt]?)b?", driver_memory.strip().lower())
-    return int(size[1]) * _UNITS[size[2]] if size else None
 
 
 def memory_finding(limit_bytes: int, available_bytes: int, driver_memory: str, clusters: int) -> Finding:
@@ -42,10 +29,7 @@ def memory_finding(limit_bytes: int, available_bytes: int, driver_memory: str, c
 
     `available_bytes` is the memory that is free now. Memory that a running monitor uses is not free.
     """
-    heap = heap_bytes(driver_memory)
-    if heap is None:
-        return not_checked(MEMORY, f"spark.driver_memory = {driver_memory!r} is not a size")
-    of_clusters = heap + (clusters - 1) * ANOTHER_CLUSTER_BYTES
+    of_clusters = heap_bytes(driver_memory) + (clusters - 1) * ANOTHER_CLUSTER_BYTES
     needed, with_many_groups = of_clusters + BESIDE_HEAP_BYTES, of_clusters + BESIDE_HEAP_MANY_GROUPS_BYTES
     text = (
         f"{_gib(limit_bytes)} in total, {_gib(available_bytes)} free; the monitor needs {_gib(needed)}, "

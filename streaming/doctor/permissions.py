@@ -84,7 +84,7 @@ TOPIC_CONFIGS: Final = Permission(
     "DESCRIBE_CONFIGS",
     "topic",
     EVERY,
-    "retention.ms and cleanup.policy",
+    "retention.ms, retention.bytes and cleanup.policy",
     "the time until retention deletes unread records, for topics with few new records, and the lag of stopped groups"
     " after compaction",
     is_optional=True,

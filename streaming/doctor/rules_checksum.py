@@ -2,4 +2,4 @@
 
 from typing import Final
 
-RULES_CHECKSUM: Final = "sha256-cbd41c73ff0c8da6"
+RULES_CHECKSUM: Final = "sha256-910dd67041b916dd"

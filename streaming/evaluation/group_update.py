@@ -13,6 +13,7 @@ from streaming.combine.own_partitions import OwnPartitions
 from streaming.evaluation.alternatives import Alternatives, compute_alternatives
 from streaming.evaluation.assignment.common_rules import RuleViolations, rule_violations, with_unowned
 from streaming.evaluation.assignment.drift import DRIFT, UNKNOWN
+from streaming.evaluation.lag.unsubscribed import LastRead, last_read_after
 from streaming.evaluation.rebalances.condition_detectors import Limits
 from streaming.evaluation.rebalances.rebalance_history import RebalanceHistory, ReportedRebalance, extend_history
 from streaming.evaluation.snapshot_evaluation import Evaluation, evaluate_snapshot, keeps_verdict
@@ -38,7 +39,8 @@ class GroupState(msgspec.Struct, frozen=True):
     `pending` contains earlier snapshots in which some topics have an id but no name. The monitor writes the rows of
     `pending` snapshots when the brokers have returned the topic names. `rebalance_history` covers all rebalances that
     have a row in the table. `alternatives` contains the what-if results of the evaluated generation, but only for the
-    present number of members. `violations` are the present violations of the common rules.
+    present number of members. `violations` are the present violations of the common rules. `last_read` contains
+    the topics that the members read before the group became Empty, or None if unknown.
     """
 
     snapshot: GroupSnapshot
@@ -47,6 +49,7 @@ class GroupState(msgspec.Struct, frozen=True):
     rebalance_history: RebalanceHistory = RebalanceHistory()
     alternatives: Alternatives | None = None
     violations: RuleViolations | None = None
+    last_read: LastRead | None = None
 
     def topics_to_sample(self) -> frozenset[str]:
         """Return the topics to which the group and its pending snapshots subscribe."""
@@ -85,7 +88,8 @@ The names usually arrive with one of the next two samples. If the snapshots have
 snapshots are written with topic ids. In these rows, `not_known` contains `topic_names`.
 """
 
-GROUP_CODEC = StateCodec(GroupState, version=1, is_compressed=True)
+GROUP_CODEC = StateCodec(GroupState, version=2, migrations={1: lambda encoded: encoded}, is_compressed=True)
+"""Version 2 has the field `last_read`. In bytes of version 1, the field is missing, so its value is None (unknown)."""
 
 _UPDATE_ENCODER = msgspec.msgpack.Encoder()
 _UPDATE_DECODER = msgspec.msgpack.Decoder(GroupUpdate)
@@ -134,6 +138,7 @@ def apply_batch(  # noqa: PLR0913 - everything that the update depends on, by na
     knowledge = [fact for fact in facts if not isinstance(fact, GroupVanished)]
     known, present, completed = _apply_facts(state, knowledge, strategies)
     snapshot = _advance_all(known, ends)
+    last_read = last_read_after(state.last_read, known, snapshot)
     violations = state.violations if snapshot == state.snapshot else with_unowned(snapshot, state.violations)
     waiting = [_advance_all(pending, facts) for pending in state.pending]
     if any(is_reportable(state.snapshot, fact, snapshot) for fact in facts):  # the driver may send a fact twice
@@ -142,6 +147,7 @@ def apply_batch(  # noqa: PLR0913 - everything that the update depends on, by na
         if _is_in_abandoned_partition(snapshot.position, event.position, home):
             continue
         before, snapshot = snapshot, advance(snapshot, event)
+        last_read = last_read_after(last_read, before, snapshot)
         if is_reportable(before, event, snapshot):
             snapshot = add_names(snapshot, names)
             waiting.append(snapshot)
@@ -162,6 +168,7 @@ def apply_batch(  # noqa: PLR0913 - everything that the update depends on, by na
         rebalance_history=rebalance_history,
         alternatives=computed,
         violations=state.violations if snapshot == state.snapshot else rule_violations(snapshot, violations),
+        last_read=last_read,
     )
     return GroupUpdate(new_state, history, final, rebalances=rebalances, alternatives=reported)
 

@@ -118,6 +118,7 @@ def _target(group_type: str, record: DecodedRecord, position: Position) -> LogEv
     """Return the target assignment of a member.
 
     For a streams group, the target is empty, because the record contains tasks instead of topic partitions.
+    `group.members` shows the partitions of streams members as unknown.
     """
     partitions = None if record.value is None else id_partitions(record.value.get("topicPartitions", ()))
     return TargetWritten(position, group_type, record.key["memberId"], partitions)

@@ -6,7 +6,7 @@ the group's state. So a fact that was sent but lost is sent again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from streaming.evaluation.assignment.sampled_topics import pending_topics
 from streaming.evaluation.lag.lag import ClusterSample
@@ -31,15 +31,19 @@ def pending_facts(
     """Return all facts that the group needs and that its state does not contain yet.
 
     `pending` contains earlier snapshots of the group. The table rows of these snapshots are not written yet. The result
-    also contains samples of the topics that are subscribed in these snapshots.
+    also contains samples of the topics that are subscribed in these snapshots. A fact has the fields that any of the
+    snapshots needs: if a classic group has the id of an earlier KIP-848 group, the rows of the earlier group still wait
+    for topic ids.
     """
     now_ms = sample.deletion_time_ms
     if snapshot.is_over and now_ms is not None and now_ms - _ended_at_ms(snapshot) > FORGET_AFTER_MS:
         return (GroupForgotten(),)
     topics: dict[str, TopicMetadata] = {}
     in_future: set[str] = set()
-    for waiting in (*pending, snapshot):
-        topics |= _pending_topics(waiting, sample)
+    snapshots = (*pending, snapshot)
+    needed = _needed_metadata(snapshots, sample)
+    for waiting in snapshots:
+        topics |= _pending_topics(waiting, sample, needed)
         in_future.update(topic for topic in topics if _is_in_future(waiting, topic, topics[topic], sample))
     sampled = TopicsSampled({topic: topics[topic] for topic in topics if topic not in in_future})
     corrected = TopicsSampled({topic: topics[topic] for topic in sorted(in_future)}, is_time_corrected=True)
@@ -50,15 +54,13 @@ def _ended_at_ms(snapshot: GroupSnapshot) -> int:
     return snapshot.position.timestamp_ms if snapshot.position else 0
 
 
-def _pending_topics(snapshot: GroupSnapshot, sample: ClusterSample) -> dict[str, TopicMetadata]:
+def _pending_topics(
+    snapshot: GroupSnapshot, sample: ClusterSample, needed: Mapping[str, TopicMetadata]
+) -> dict[str, TopicMetadata]:
     wanted = set(pending_topics(snapshot)) if not awaits_names(snapshot) else set(snapshot.subscribed_topics())
-    wants_racks = _has_racked_member(snapshot)
     pending = {}
     for topic in snapshot.subscribed_topics():
-        known = snapshot.topics.get(topic)
-        sampled = _needed_metadata(
-            sample.topics.get(topic), wants_racks=wants_racks, wants_id=snapshot.modern is not None
-        )
+        known, sampled = snapshot.topics.get(topic), needed.get(topic)
         if sampled is None:
             continue
         is_newer = known is None or known.sampled_at_ms < sampled.sampled_at_ms
@@ -89,16 +91,24 @@ def _differs(known: TopicMetadata | None, sampled: TopicMetadata) -> bool:
     )
 
 
-def _needed_metadata(sampled: TopicMetadata | None, *, wants_racks: bool, wants_id: bool) -> TopicMetadata | None:
-    """Return only the sampled fields that the group needs, to keep the state small.
+def _needed_metadata(snapshots: Sequence[GroupSnapshot], sample: ClusterSample) -> dict[str, TopicMetadata]:
+    """Return only the sampled topics and fields that the group needs, to keep the state small.
 
     A group needs racks only if one of its members has a rack. A group needs topic ids only if its records contain topic
     ids.
     """
-    if sampled is None:
-        return None
-    racks = sampled.racks if wants_racks else ()
-    return TopicMetadata(sampled.partitions, sampled.sampled_at_ms, racks, sampled.topic_id if wants_id else None)
+    wants_racks = any(_has_racked_member(snapshot) for snapshot in snapshots)
+    wants_id = any(snapshot.modern is not None for snapshot in snapshots)
+    return {
+        topic: TopicMetadata(
+            sampled.partitions,
+            sampled.sampled_at_ms,
+            sampled.racks if wants_racks else (),
+            sampled.topic_id if wants_id else None,
+        )
+        for topic in {topic for snapshot in snapshots for topic in snapshot.subscribed_topics()}
+        if (sampled := sample.topics.get(topic)) is not None
+    }
 
 
 def _has_racked_member(snapshot: GroupSnapshot) -> bool:

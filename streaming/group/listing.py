@@ -129,6 +129,12 @@ class Unanswered:
     reason: str
 
 
+UNSUPPORTED_VERSION: Final = Unanswered("unsupported_version")
+"""The broker does not support the request, for example the description of a share group on Kafka 4.0."""
+GROUP_TYPE_NOT_KNOWN: Final = Unanswered("group_type_not_known")
+"""The monitor does not know the type of the group, so there is no request for it."""
+
+
 @dataclass(frozen=True, slots=True)
 class HeldTopic:
     """The partitions of one topic in a current or target assignment. `topic_id` has Kafka's text format."""

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from streaming.events import STREAMS
 from streaming.group.modern import ModernGroup
 from streaming.group.snapshot import GroupSnapshot
 from streaming.protocol.classic import ClassicMember
@@ -111,7 +112,8 @@ def topic_names(snapshot: GroupSnapshot) -> frozenset[str]:
 def members(snapshot: GroupSnapshot) -> tuple[GroupMember, ...]:
     """Return the group's members, sorted by member id."""
     if snapshot.modern is not None:
-        return tuple(_modern_member(snapshot.modern, member_id) for member_id in sorted(snapshot.modern.members))
+        convert = _streams_member if snapshot.group_type == STREAMS else _modern_member
+        return tuple(convert(snapshot.modern, member_id) for member_id in sorted(snapshot.modern.members))
     if snapshot.classic is None:
         return ()
     return tuple(_classic_member(member) for member in sorted(snapshot.classic.members, key=_member_id))
@@ -189,6 +191,16 @@ def _modern_member(group: ModernGroup, member_id: str) -> GroupMember:
         session_timeout_ms=member.classic.session_timeout_ms if member.classic else None,
         rebalance_timeout_ms=member.rebalance_timeout_ms,
     )
+
+
+def _streams_member(group: ModernGroup, member_id: str) -> GroupMember:
+    """Return a member of a streams group, whose topics and partitions are unknown.
+
+    The records and the descriptions of a streams group contain tasks. Only the topology of the group shows which
+    partitions belong to a task.
+    """
+    member = _modern_member(group, member_id)
+    return msgspec.structs.replace(member, subscribed_topics=None, assigned=None, target=None, pending_revocation=None)
 
 
 def _pending_revocation(group: ModernGroup, current: MemberAssignment | None) -> TopicPartitions | None:

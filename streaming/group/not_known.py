@@ -7,10 +7,18 @@ fact is None. Exception: if a count is not known exactly, its value is a lower b
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from streaming.events import CLASSIC
-from streaming.group.modern import RESOLVED_REGEX, TARGET_ASSIGNMENT, UNREADABLE_RECORD, ModernGroup
+from streaming.group.modern import (
+    GROUP_EPOCH,
+    MEMBER_METADATA,
+    RESOLVED_REGEX,
+    TARGET_ASSIGNMENT,
+    UNREADABLE_RECORD,
+    ModernGroup,
+)
 from streaming.group.snapshot import REBALANCING, UNKNOWN, GroupSnapshot
 from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 
@@ -34,6 +42,8 @@ COMMIT_TIME: Final = "commit_time"
 TRANSACTIONS: Final = "transactions"
 HIDDEN_GROUPS: Final = "hidden_groups"
 
+_HIDES_MEMBERS: Final = frozenset({GROUP_EPOCH, MEMBER_METADATA, UNREADABLE_RECORD})
+
 _POLLED_CLASSIC: Final = (GENERATION_ID, LEADER, REBALANCES_BETWEEN_POLLS, REBALANCES_FAILED, SYNC_TIME)
 _POLLED_MODERN: Final = (PENDING_REVOCATION,)
 
@@ -47,6 +57,15 @@ def not_known(snapshot: GroupSnapshot) -> tuple[str, ...]:
     if not snapshot.is_polled:
         return missing
     return (*missing, *(_POLLED_CLASSIC if snapshot.group_type == CLASSIC else _POLLED_MODERN))
+
+
+def hides_members(names: Iterable[str]) -> bool:
+    """Return True if members can be missing in the group's records. `names` is the result of `not_known`.
+
+    >>> hides_members(["topic_names"]), hides_members(["topic_names", "member_metadata"])
+    (False, True)
+    """
+    return not _HIDES_MEMBERS.isdisjoint(names)
 
 
 def _missing_of(group: ModernGroup) -> tuple[str, ...]:

@@ -49,7 +49,7 @@ from streaming.page.finding.search import SORTS, Search, search_of
 from streaming.page.group import group_detail
 from streaming.page.incidents.listing import open_incidents
 from streaming.page.overview import DEFAULT_ROWS, Overview, OverviewEntry, merge_overviews
-from streaming.page.page_input import CATCHING_UP, NOT_READY, READY, STALE, WatchedCluster
+from streaming.page.page_input import CATCHING_UP, READY, WatchedCluster
 from streaming.page.rendering import asset
 from streaming.page.routes.answers import (
     BAD_REQUEST,
@@ -76,11 +76,6 @@ _POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 _ASSETS = {"/style.css": ("style.css", "text/css"), "/icon.svg": ("icon.svg", "image/svg+xml")}
-_PHASE_WORDS = {
-    CATCHING_UP: "the monitor is still reading __consumer_offsets after its start",
-    STALE: "the last sample of the brokers is too old",
-    NOT_READY: "cannot read all of __consumer_offsets or a table, or a broker does not answer",
-}
 
 
 class Pages:
@@ -137,14 +132,14 @@ class Pages:
         return next((one for one in answers if one is not None), Answer(b"Not Found\n", TEXT, NOT_FOUND))
 
     def _ready(self, environ: Environ) -> Answer:
-        phases = [one.watch().phase for one in self._site.select_clusters(environ.get("QUERY_STRING", ""))]
-        ready = phases.count(READY)
-        if not phases:
+        watched = [one.watch() for one in self._site.select_clusters(environ.get("QUERY_STRING", ""))]
+        ready = sum(one.phase == READY for one in watched)
+        if not watched:
             return Answer(b"No such cluster\n", TEXT, NOT_FOUND)
-        if len(phases) > 1:
-            text = f"{ready} of {len(phases)} clusters are ready"
+        if len(watched) > 1:
+            text = f"{ready} of {len(watched)} clusters are ready"
         else:
-            text = "Ready" if ready else f"Not ready: {_PHASE_WORDS[phases[0]]}"
+            text = "Ready" if ready else f"Not ready: {watched[0].why_not_ready}"
         return Answer(f"{text}\n".encode(), TEXT, OK if ready else UNAVAILABLE)
 
     def _list_groups(self, environ: Environ) -> _Listing:

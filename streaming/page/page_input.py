@@ -13,6 +13,7 @@ The phase is the first of the following phases that applies:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -30,16 +31,27 @@ class ReportSource(Protocol):
 
 CATCHING_UP, STALE, NOT_READY, READY = "catching_up", "stale", "not_ready", "ready"
 
+_PHASE_WORDS = {
+    CATCHING_UP: "the monitor is still reading __consumer_offsets after its start",
+    STALE: "the last sample of the brokers is too old",
+    NOT_READY: "cannot read all of __consumer_offsets or a table, or a broker does not answer",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class WatchedCluster:
-    """One cluster, as the monitor knows it at the time `now_ms`."""
+    """One cluster, as the monitor knows it at the time `now_ms`.
+
+    `full_folders` contains the folders whose disk is full, by the name of the setting in `[paths]`. It is empty if the
+    cluster is ready.
+    """
 
     cluster: str
     view: MonitorView
     now_ms: int
     stale_after_ms: int
     all_reports: ReportSource = field(default_factory=lambda: ReportCache().reports)
+    full_folders: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def reports(self) -> Reports:
@@ -54,6 +66,18 @@ class WatchedCluster:
         if not self.is_fresh:
             return STALE
         return READY if self.view.health.ready else NOT_READY
+
+    @property
+    def why_not_ready(self) -> str:
+        """The reason why the cluster is not ready, without names of groups or clusters. Empty if it is ready."""
+        if self.phase == READY:
+            return ""
+        if self.full_folders:
+            settings = " and ".join(f"paths.{name}" for name in sorted(self.full_folders))
+            return f"the disk with the folder {settings} is full: make space on this disk"
+        if self.view.health.waits_for_topic:
+            return "the cluster has no topic __consumer_offsets yet, or hides it"
+        return _PHASE_WORDS[self.phase]
 
     @property
     def is_fresh(self) -> bool:

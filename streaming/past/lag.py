@@ -8,7 +8,7 @@
    the rows on the date of the moment. If the cluster has no row between the start of this date and the moment, the
    reader reads the previous date instead. If a partition has no row on the date that was read, its offset was deleted,
    or the monitor did not run. The result contains only partitions with a row. The result does not contain a partition
-   whose last row is an end row (`offset_deleted`).
+   whose last row is an end row (`offset_deleted` or `not_subscribed`).
 3. `lag_seconds` is the age of the oldest record that the group has not committed. At the last measurement, the
    committed offset was the same as in the row, so the same record still waited. So for a partition with a lag, the
    result is `lag_seconds` plus the time from the row to the last measurement. The time after the last measurement does
@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from assignors import TopicPartition
 from streaming.delta.cells import timestamp_ms
-from streaming.delta.tables.lag import OFFSET_DELETED
+from streaming.delta.tables.lag import END_REASONS
 from streaming.evaluation.facts import GroupLag
 from streaming.evaluation.lag.group_lags import GROUP_LAGS_SCHEMA, group_lags
 from streaming.evaluation.lag.lag import BLOCKED, LAG_SCHEMA
@@ -61,7 +61,7 @@ def past_partitions(
     statuses = {(row["group_id"], row["topic"], row["partition"]): row for row in status_rows}
     by_group: dict[str, list[PastPartition]] = {}
     for row in lag_rows:
-        if row["unknown_reason"] == OFFSET_DELETED:
+        if row["unknown_reason"] in END_REASONS:
             continue
         key = row["group_id"], row["topic"], row["partition"]
         one = _unmeasured_partition(row) if measured_ms is None else _partition(row, statuses.get(key), measured_ms)

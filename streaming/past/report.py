@@ -24,7 +24,8 @@ from streaming.evaluation.facts import (
 )
 from streaming.evaluation.incidents.incident import Incident
 from streaming.evaluation.report import GroupReport
-from streaming.group.snapshot import OVER, UNKNOWN
+from streaming.group.not_known import hides_members
+from streaming.group.snapshot import OVER
 from streaming.past.partition import PastPartition
 from streaming.past.rows import (
     Row,
@@ -168,7 +169,7 @@ def _report(
 def _membership(generation: Row | None, members: int | None) -> Membership:
     if generation is None:
         return Membership(UNKNOWN_TYPE)
-    return membership(generation, None if generation["state"] == UNKNOWN else members)
+    return membership(generation, None if hides_members(generation["not_known"] or ()) else members)
 
 
 def _assignment(rows: Sequence[Row]) -> AssignmentReport:

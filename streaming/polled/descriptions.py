@@ -77,7 +77,8 @@ def _classic_member(
 def _modern(group: DescribedGroup) -> ModernDescription:
     """Convert the description of a KIP-848, share or streams group.
 
-    Assignments of streams members are empty, because streams members own tasks instead of partitions.
+    Assignments of streams members are empty, because streams members own tasks instead of partitions. `group.members`
+    shows the partitions of streams members as unknown.
     """
     if group.group_epoch is None or group.assignment_epoch is None:
         raise ValueError(f"the description of a {group.group_type} group needs its group and assignment epochs")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 from streaming.group.listing import (
     CLUSTER_NOT_DESCRIBABLE,
+    GROUP_TYPE_NOT_KNOWN,
+    UNSUPPORTED_VERSION,
     Description,
     GroupListing,
     ListedGroup,
@@ -19,7 +22,11 @@ from streaming.group.snapshot import EMPTY, GroupSnapshot
 PERMISSION_MISSING: Final = frozenset(
     {CLUSTER_NOT_DESCRIBABLE, "group_authorization_failed", "topic_authorization_failed"}
 )
-"""Errors that missing permissions cause. The poll does not repeat the request, because the request would fail again."""
+"""Errors that missing permissions cause."""
+NOT_SUPPORTED: Final = frozenset({UNSUPPORTED_VERSION.reason, GROUP_TYPE_NOT_KNOWN.reason})
+"""Errors of groups that this version of the broker or this version of the monitor cannot describe."""
+_LASTING: Final = PERMISSION_MISSING | NOT_SUPPORTED
+"""Errors that do not end until an operator changes something. A poll with only such errors is complete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,19 +45,24 @@ class Poll:
 
     @property
     def is_complete(self) -> bool:
-        """True if every request has a response, except requests that failed because of a missing permission."""
-        return all(reason in PERMISSION_MISSING for reason in self._refusals())
+        """True if a new poll would return nothing more: each request has a response or a lasting error."""
+        return self.failed_requests().keys() <= _LASTING
 
     @property
     def hides_groups(self) -> bool:
-        """True if a request failed because of a missing permission. Then some groups may be missing in the poll."""
-        return any(reason in PERMISSION_MISSING for reason in self._refusals())
+        """True if a request failed with a lasting error. Then the poll can miss groups, or the states of groups."""
+        return not self.failed_requests().keys().isdisjoint(_LASTING)
 
-    def _refusals(self) -> Iterator[str]:
-        yield from (gap.reason for gap in self.listing.gaps)
-        for answer in (*self.descriptions.values(), *self.offsets.values()):
+    def failed_requests(self) -> Mapping[str, Sequence[str]]:
+        """Map the reason of each failed request to the sorted ids of the groups in these requests.
+
+        There are no ids if brokers did not list their groups.
+        """
+        failed: dict[str, set[str]] = {gap.reason: set() for gap in self.listing.gaps}
+        for group_id, answer in chain(self.descriptions.items(), self.offsets.items()):
             if isinstance(answer, Unanswered):
-                yield answer.reason
+                failed.setdefault(answer.reason, set()).add(group_id)
+        return {reason: sorted(group_ids) for reason, group_ids in failed.items()}
 
 
 def to_describe(

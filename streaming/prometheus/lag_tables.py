@@ -94,8 +94,22 @@ def _with_status(rows: pa.Table) -> pa.Table:
 def _unknown(lag: LagRows | None, _: ClusterSample | None, __: NameFilter) -> pa.Table | None:
     if lag is None:
         return None
-    unknown = lag.partitions.filter(pc.is_valid(lag.partitions["unknown_reason"]))
-    return unknown.group_by(["group_id", "unknown_reason"], use_threads=False).aggregate([([], "count_all")])
+    return _count(_unknown_partitions(lag), "unknown_reason")
+
+
+def _unknown_topics(lag: LagRows | None, _: ClusterSample | None, topics: NameFilter) -> pa.Table | None:
+    if lag is None:
+        return None
+    return _count(filter_names(_unknown_partitions(lag), "topic", topics), "topic")
+
+
+def _unknown_partitions(lag: LagRows) -> pa.Table:
+    return lag.partitions.filter(pc.is_valid(lag.partitions["unknown_reason"]))
+
+
+def _count(rows: pa.Table, column: str) -> pa.Table:
+    """Return the number of rows of each group, by the values of a column."""
+    return rows.group_by(["group_id", column], use_threads=False).aggregate([([], "count_all")])
 
 
 def _group_topics(lag: LagRows | None, _: ClusterSample | None, topics: NameFilter) -> pa.Table | None:
@@ -160,6 +174,7 @@ def _partitions(_: LagRows | None, sample: ClusterSample | None, topics: NameFil
 TABLES: Final[Mapping[str, Callable[[LagRows | None, ClusterSample | None, NameFilter], pa.Table | None]]] = {
     "groups": _groups,
     "unknown": _unknown,
+    "unknown_topics": _unknown_topics,
     "group_topics": _group_topics,
     "group_partitions": _group_partitions,
     "hot_topics": _hot_topics,

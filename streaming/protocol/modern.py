@@ -68,7 +68,8 @@ class MemberAssignment:
     partitions must first revoke partitions. A member with unreleased partitions waits for partitions that other members
     must release. ``Unknown`` means that Kafka 4.2 does not define the state number. For streams members, two states
     have the names ``UnrevokedTasks`` and ``UnreleasedTasks``. ``assigned`` contains the partitions that the member may
-    consume. Streams members have tasks instead of partitions. ``pending_revocation`` contains the partitions that the
+    consume. For streams members, ``assigned`` and ``pending_revocation`` are empty, because these members have tasks
+    instead of partitions. ``pending_revocation`` contains the partitions that the
     member must still revoke. In a coordinator's description, ``previous_member_epoch`` and ``pending_revocation`` are
     None.
     """

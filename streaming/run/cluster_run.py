@@ -16,6 +16,7 @@ from streaming.config.settings import ADMIN_API_SOURCE
 from streaming.delta.on_disk import DeltaTables
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.run.cluster_clock import ClusterClock
+from streaming.run.cluster_identity import keep_cluster_id
 from streaming.run.first_report import FirstReport
 from streaming.run.log_integrity import LogWatch
 from streaming.run.poller import Poller
@@ -98,7 +99,8 @@ class ClusterRun:
         session, settings = self._shared_resources.session, self._settings
         with raising_checkpoint_errors(settings.paths.checkpoint):
             tables, bootstrap = prepare_checkpoint(session, settings, self._files, self._shared_resources.tables)
-            tables.before_append = claim.check
+            keep_cluster_id(self._cluster_session.connection, self._files)
+            tables.before_append = partial(self._check_append, claim)
             tables.on_write_failure = self._monitor_state.count_table_write_failure
             self._keeper.use_partitions(len(self._cluster_session.partitions))
             restore(session, settings, self._files, self._monitor_state, self._committed_offsets)
@@ -127,6 +129,10 @@ class ClusterRun:
             for thread in threads:
                 thread.join()
             self._store(lag_watch, ProgressFile(self._cluster, self._files, tables))
+
+    def _check_append(self, claim: WriterClaim) -> None:
+        claim.check()
+        self._cluster_session.connection.check_cluster()
 
     def _store(self, lag_watch: LagWatch, progress_file: ProgressFile) -> None:
         """Store the samples and the progress of the tables in files.

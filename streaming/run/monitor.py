@@ -4,7 +4,8 @@
    prints one line and returns an exit code.
 2. If the monitor watches several clusters and one watch fails, the cluster of this watch is not ready. The error is
    logged once. The monitor tries again after increasingly long pauses (`retry_state`). The other clusters are not
-   affected. The failed cluster keeps its totals and its checkpoint.
+   affected. The failed cluster keeps its totals and its checkpoint. The operator can run `rebuild` for the failed
+   cluster without a stop of the monitor. The next try uses the new checkpoint (`query.restore`).
 3. The port, the tables and Spark are shared resources. If a shared resource fails, the monitor ends, even if it watches
    several clusters.
 4. The watches of all clusters get the stop signal at the same time. Spark is stopped after all watches have ended.
@@ -44,6 +45,7 @@ from streaming.run.strategies import users_references
 from streaming.run.watch import ClusterWatch
 from streaming.sampling.connection import Connection
 from streaming.spark.causes import plain_cause
+from streaming.spark.folder import full_folders
 from streaming.spark.launch.jvm import SparkLaunch
 from streaming.spark.session import is_running, launched_session
 from streaming.wall_clock import now_ms
@@ -221,4 +223,6 @@ def _access(metrics: MetricsSettings) -> Access:
 
 def _current_view(watch: ClusterWatch, stale_after_ms: int) -> WatchedCluster:
     view = watch.monitor_state.view()
-    return WatchedCluster(watch.cluster, view, view.cluster_ms(now_ms()), stale_after_ms, watch.monitor_state.reports)
+    full = {} if view.health.ready else full_folders(view.health.folders)
+    reports = watch.monitor_state.reports
+    return WatchedCluster(watch.cluster, view, view.cluster_ms(now_ms()), stale_after_ms, reports, full)

@@ -17,7 +17,7 @@ from streaming.evaluation.lag.lag import ClusterSample
 from streaming.events import POLLED_PARTITION
 from streaming.group.not_known import HIDDEN_GROUPS, POLLED
 from streaming.polled.differences import Differences, KnownState, commits_by_group, differences
-from streaming.polled.poll import Poll, to_describe
+from streaming.polled.poll import NOT_SUPPORTED, PERMISSION_MISSING, Poll, to_describe
 from streaming.run.failures import FailureLog
 from streaming.sampling.groups import Groups
 from streaming.spark.checkpoint_files import FEEDBACK_FOLDER
@@ -61,6 +61,7 @@ class Poller:
         self._interval_seconds = interval_seconds
         self._stale_after_seconds = stale_after_seconds
         self._failures = FailureLog(cluster, "a poll")
+        self._failed_before = frozenset[str]()
         self._sent_up_to = _last_sent_number(files)
         self._marked_at: int | None = None
         self._complete_seconds = float("-inf")
@@ -88,6 +89,7 @@ class Poller:
         started = time.monotonic()
         known = self._known()
         poll = self._ask(known)
+        self._report_failed_requests(poll)
         is_marked = poll.is_complete and self._marked_at is None
         changes = differences(poll, known, is_marked=is_marked)
         self._send(changes)
@@ -142,6 +144,23 @@ class Poller:
         listing = self._groups.list_groups()
         descriptions = self._groups.describe_groups(to_describe(listing, known.groups, known.commits))
         return Poll(began_at_ms, listing, descriptions, self._groups.group_offsets(listing.groups))
+
+    def _report_failed_requests(self, poll: Poll) -> None:
+        """Log each reason of failed requests once, until a poll has no request that failed for this reason.
+
+        Missing permissions are not logged here, because `FirstReport` logs them.
+        """
+        failed = poll.failed_requests()
+        for reason in sorted(failed.keys() - PERMISSION_MISSING - self._failed_before):
+            group_ids = failed[reason]
+            groups = f" (groups: {len(group_ids)}, for example {group_ids[0]!r})" if group_ids else ""
+            effect = (
+                "the brokers or the monitor do not support some groups, so their states are unknown"
+                if reason in NOT_SUPPORTED
+                else "a poll is incomplete; trying again"
+            )
+            _log.warning("%s: %s: %s%s", self._cluster, effect, reason, groups)
+        self._failed_before = frozenset(failed)
 
     def _send(self, changes: Differences) -> None:
         if changes.rows:

@@ -18,10 +18,10 @@ class AssignorSettingError(RemedyError):
 def users_references(configured: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     """Return the strategies that users installed or configured, as pairs (name, reference).
 
-    Raises AssignorSettingError with the last line of the original error if a strategy cannot be loaded.
+    Raises AssignorSettingError if a strategy cannot be loaded.
     """
     try:
         with closing(Catalogue(configured)) as catalogue:
             return tuple(catalogue.users_references().items())
     except AssignorFailedError as failure:
-        raise AssignorSettingError(f"evaluation.assignors: {str(failure).splitlines()[-1]}") from None
+        raise AssignorSettingError(f"evaluation.assignors: {failure}") from None

@@ -27,13 +27,15 @@ from streaming.sampling.brokers import Brokers, OffsetsTopicMissingError
 from streaming.sampling.connection import Connection
 from streaming.security.java_client import check_key, java_secrets, spark_options
 from streaming.security.secrets_file import secrets_file
-from streaming.spark.checkpoint import CheckpointLock, check_files
+from streaming.spark.checkpoint import CheckpointLock, check_files, local_cluster_id
 from streaming.spark.folder import local_folder
 from streaming.spark.session import jvm_pid, use_pool
 from streaming.state.monitor_state import MonitorState
 
 STALE_INTERVALS = 6
 """After this number of sampling intervals, the lag from a sample is not shown any more."""
+
+_TOPIC_POLL_SECONDS = 2.0
 
 _log = logging.getLogger(__name__)
 
@@ -75,6 +77,7 @@ class ClusterWatch:
 
     @contextmanager
     def _open_session(self, connection: Connection, stop: threading.Event) -> Iterator[ClusterSession]:
+        connection.expect_cluster(local_cluster_id(self._settings.paths.checkpoint))
         brokers = Brokers(self.cluster, connection, self._clock.now_ms, samples_offsets_topic=not self._is_polled)
         partitions = [] if self._is_polled else self._offsets_topic_partitions(brokers, stop)
         security = self._settings.kafka.security
@@ -93,14 +96,19 @@ class ClusterWatch:
         is not ready before that.
         """
         is_reported = False
-        while not stop.is_set():
-            try:
-                return brokers.offsets_topic_partitions()
-            except OffsetsTopicMissingError as missing:  # noqa: PERF203 - the loop waits seconds between attempts
-                _log.log(logging.DEBUG if is_reported else logging.WARNING, "%s: %s; waiting", self.cluster, missing)
-                is_reported = True
-                stop.wait(2.0)
-        return []
+        try:
+            while not stop.is_set():
+                try:
+                    return brokers.offsets_topic_partitions()
+                except OffsetsTopicMissingError as missing:  # noqa: PERF203 - the loop waits seconds between attempts
+                    level = logging.DEBUG if is_reported else logging.WARNING
+                    _log.log(level, "%s: %s; waiting", self.cluster, missing)
+                    is_reported = True
+                    self.monitor_state.put_health(waits_for_topic=True)
+                    stop.wait(_TOPIC_POLL_SECONDS)
+            return []
+        finally:
+            self.monitor_state.put_health(waits_for_topic=False)
 
     def run(self, cluster_session: ClusterSession, shared: SharedResources, stop: threading.Event) -> None:
         """Restore the state and watch the cluster until `stop` is set."""

@@ -15,15 +15,20 @@ from kafka.protocol.admin import DescribeConfigsRequest
 from streaming.sampling.connection import Connection, Message
 
 OFFSETS_RETENTION = "offsets.retention.minutes"
-RETENTION_MS, CLEANUP_POLICY = "retention.ms", "cleanup.policy"
+RETENTION_MS, RETENTION_BYTES, CLEANUP_POLICY = "retention.ms", "retention.bytes", "cleanup.policy"
 _MINUTE_MS = 60_000
 
 
 class TopicSettings(NamedTuple):
-    """Settings of a topic. `retention_ms` is None if the topic does not delete records by time."""
+    """Settings of a topic. `retention_ms` is None if the topic does not delete records by time.
+
+    `has_size_limit` is False if the topic never deletes records because of its size. It is True if the topic does so,
+    or if no broker returned `retention.bytes`.
+    """
 
     retention_ms: int | None
     is_compacted: bool
+    has_size_limit: bool
 
 
 class Configs:
@@ -51,7 +56,7 @@ class Configs:
 
     def topic_settings(self, topics: Sequence[str]) -> Mapping[str, TopicSettings]:
         """Return the settings of each topic. Omit topics with unknown settings."""
-        request = configs_request(ConfigResourceType.TOPIC, topics, [RETENTION_MS, CLEANUP_POLICY])
+        request = configs_request(ConfigResourceType.TOPIC, topics, [RETENTION_MS, RETENTION_BYTES, CLEANUP_POLICY])
         (response,) = self._connection.ask_each([(None, request)])
         by_topic = {topic: _topic_settings(settings) for topic, settings in _settings(response).items()}
         return {topic: settings for topic, settings in by_topic.items() if settings is not None}
@@ -82,8 +87,12 @@ def _topic_settings(settings: Mapping[str, str | None]) -> TopicSettings | None:
     if retention_ms is None or policy is None:
         return None
     policies = [name.strip() for name in policy.split(",")]
-    deletes_by_time = "delete" in policies and retention_ms >= 0
-    return TopicSettings(retention_ms if deletes_by_time else None, "compact" in policies)
+    deletes, size_limit = "delete" in policies, _number(settings.get(RETENTION_BYTES))
+    return TopicSettings(
+        retention_ms if deletes and retention_ms >= 0 else None,
+        is_compacted="compact" in policies,
+        has_size_limit=deletes and (size_limit is None or size_limit >= 0),
+    )
 
 
 def _number(text: str | None) -> int | None:

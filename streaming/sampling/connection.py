@@ -16,7 +16,7 @@ from kafka.net.selector import NetworkSelector
 
 from streaming.config.security import SecuritySettings, read_secrets
 from streaming.config.settings import KafkaSettings
-from streaming.errors import RemedyError
+from streaming.errors import STAYS, RemedyError
 from streaming.security.python_client import client_arguments, refusal, suspicion
 
 Message = Any
@@ -36,6 +36,12 @@ class BrokerUnreachableError(RemedyError):
 
 class AccessRefusedError(RemedyError):
     """Error: a broker answered, but the broker or the client refused the connection."""
+
+
+class DifferentClusterError(RemedyError):
+    """Error: the brokers belong to a different Kafka cluster than the cluster whose data the checkpoint contains."""
+
+    exit_code = STAYS
 
 
 @dataclass
@@ -102,11 +108,14 @@ class Connection:
     Several threads can use this object, because the client reads and writes in a separate thread.
     """
 
+    _expected_cluster_id: str | None = None
+
     def __init__(self, kafka: KafkaSettings, request_timeout_seconds: float) -> None:
         """Connect. Raises BrokerUnreachableError if no broker answers in time.
 
         Raises AccessRefusedError immediately if access is refused.
         """
+        self._kafka = kafka
         start = _BootstrapState(kafka.security)
         try:
             self._connect(kafka, request_timeout_seconds, start)
@@ -140,14 +149,46 @@ class Connection:
         self.admin.close()
 
     def broker_ids(self) -> list[int]:
-        """Return the sorted ids of all live brokers. Raises KafkaError if no broker answers."""
+        """Return the sorted ids of all live brokers. Raises KafkaError if no broker answers.
+
+        Raises DifferentClusterError if the brokers do not belong to the expected cluster.
+        """
         self._manager.run(self._manager.cluster.refresh_metadata)
+        self.check_cluster()
         return list(self.broker_addresses())
 
     def broker_addresses(self) -> Mapping[int, str]:
         """For each broker id in the last metadata response, return the advertised address of the broker."""
         brokers = sorted(self._manager.cluster.brokers(), key=lambda broker: broker.node_id)
         return {broker.node_id: f"{broker.host}:{broker.port}" for broker in brokers}
+
+    @property
+    def cluster_id(self) -> str | None:
+        """Kafka's id of the cluster, from the last metadata response. None if the brokers do not return an id."""
+        return self._manager.cluster.cluster_id or None
+
+    def expect_cluster(self, cluster_id: str | None) -> None:
+        """Set the id of the only cluster that this connection may use. None allows every cluster.
+
+        Raises DifferentClusterError if the brokers belong to a different cluster.
+        """
+        self._expected_cluster_id = cluster_id
+        self.check_cluster()
+
+    @property
+    def is_different_cluster(self) -> bool:
+        """True if the last metadata response is not from the expected cluster. An unknown id is not compared."""
+        return None not in {self._expected_cluster_id, self.cluster_id} and self.cluster_id != self._expected_cluster_id
+
+    def check_cluster(self) -> None:
+        """Raise DifferentClusterError if the last metadata response is not from the expected cluster."""
+        if self.is_different_cluster:
+            raise DifferentClusterError(
+                f"the brokers at {self._kafka.bootstrap_servers} belong to a different Kafka cluster than the"
+                f" checkpoint of {self._kafka.cluster!r}. Kafka's cluster id is {self.cluster_id} and was"
+                f" {self._expected_cluster_id}: correct kafka.bootstrap_servers. If the old cluster was replaced, set"
+                " kafka.cluster to a new name and run `rebalance-monitor rebuild`"
+            )
 
     @property
     def kafka_version(self) -> str:

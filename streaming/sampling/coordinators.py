@@ -40,7 +40,6 @@ def read_error_code(error_code: int) -> Unanswered | None:
     return None if error_code == NoError.errno else Unanswered(error_name(for_code(error_code)))
 
 
-UNSUPPORTED_VERSION = Unanswered(error_name(IncompatibleBrokerVersion))
 _MOVED = Unanswered(error_name(NotCoordinatorError))
 
 

@@ -27,7 +27,9 @@ from kafka.protocol.consumer import OffsetFetchRequest
 from streaming.events import CLASSIC
 from streaming.group.listing import (
     CLUSTER_NOT_DESCRIBABLE,
+    GROUP_TYPE_NOT_KNOWN,
     GROUP_TYPES,
+    UNSUPPORTED_VERSION,
     Description,
     GroupListing,
     GroupNotFound,
@@ -37,10 +39,8 @@ from streaming.group.listing import (
     Unanswered,
 )
 from streaming.sampling.connection import BrokerRequest, Connection, Message
-from streaming.sampling.coordinators import UNSUPPORTED_VERSION, Coordinators, GroupApi, error_name, read_error_code
+from streaming.sampling.coordinators import Coordinators, GroupApi, error_name, read_error_code
 from streaming.sampling.descriptions import DESCRIBE_APIS
-
-GROUP_TYPE_NOT_KNOWN = Unanswered("group_type_not_known")
 
 
 class Groups:

@@ -89,7 +89,8 @@ GROUP_RECORDS_LOST: Final = Signal(
     name="rebalance_monitor_group_records_lost",
     unit="records",
     help="Number of records that retention deleted before the group committed them. The value also counts offsets"
-    " without a record, so the real number of lost records can be smaller.",
+    " without a record, so the real number of lost records can be smaller. The monitor first reads all commits that"
+    " are older than the deletion. So a loss can appear some seconds late.",
     unknown="The group lost no records, or the value is unknown for every partition of the group.",
     example="rebalance_monitor_group_records_lost > 0",
 )
@@ -99,11 +100,12 @@ GROUP_SECONDS_UNTIL_LOST: Final = Signal(
     help="Estimated time until retention deletes records that the group has not committed, in seconds. The value is 0"
     " if retention has already deleted unread records. The monitor computes two estimates and exports the smaller"
     " estimate. The first estimate uses the growth rate of the log start offset. The second estimate uses the topic's"
-    " retention.ms and the lag in seconds.",
+    " retention.ms and the lag in seconds. If the topic's retention.bytes is -1, only the second estimate counts.",
     unknown="The estimated time is longer than one day, or no partition of the group has an estimate. A partition has"
-    " no estimate if its lag is zero or unknown. An estimate needs the growth rate of the log start offset, or the"
-    " topic's retention.ms. The monitor knows this growth rate if the log start offset increased at least two times in"
-    " the last 24 hours. To read retention.ms, the monitor needs the permission DESCRIBE_CONFIGS on the topic.",
+    " no estimate if its lag is zero or unknown, or if the topic has no retention. An estimate needs the growth rate of"
+    " the log start offset, or the topic's retention.ms. The monitor knows this growth rate if the log start offset"
+    " increased at least two times in the last 24 hours and if the next increase is not overdue. To read retention.ms"
+    " and retention.bytes, the monitor needs the permission DESCRIBE_CONFIGS on the topic.",
     example="rebalance_monitor_group_seconds_until_lost < 3600",
 )
 GROUP_LAST_COMMIT_TIMESTAMP_SECONDS: Final = Signal(

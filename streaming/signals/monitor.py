@@ -20,6 +20,17 @@ READY: Final = Signal(
     unknown=_ALWAYS,
     example="rebalance_monitor_ready == 0",
 )
+WAITING_FOR_OFFSETS_TOPIC: Final = Signal(
+    name="rebalance_monitor_waiting_for_offsets_topic",
+    unit="boolean",
+    labels=OF_A_CLUSTER,
+    granularity=CLUSTER,
+    help="The value is 1 while the monitor waits until the topic __consumer_offsets exists, and 0 otherwise. Kafka"
+    " creates the topic at the first commit of a consumer group. If a managed cluster hides the topic, the value stays"
+    " 1.",
+    unknown=_ALWAYS,
+    example="rebalance_monitor_waiting_for_offsets_topic == 1",
+)
 MONITOR_INFO: Final = Signal(
     name="rebalance_monitor_info",
     unit="boolean",

@@ -23,6 +23,16 @@ TOPIC_LAG: Final = Signal(
     unknown=f"The lag of at least one partition of the topic is unknown. {_SEE_REASONS}",
     example="topk(10, rebalance_monitor_topic_lag)",
 )
+TOPIC_LAG_UNKNOWN_PARTITIONS: Final = Signal(
+    name="rebalance_monitor_topic_lag_unknown_partitions",
+    unit="partitions",
+    labels=_OF_A_TOPIC,
+    granularity=TOPIC,
+    help="Number of the topic's partitions for which the lag of the group is unknown. If this series exists, the series"
+    " of `rebalance_monitor_topic_lag` with the same labels does not exist.",
+    unknown="The lag of every partition of the topic is known.",
+    example="count by (cluster, topic) (rebalance_monitor_topic_lag_unknown_partitions)",
+)
 TOPIC_HOTTEST_PARTITION_RATIO: Final = Signal(
     name="rebalance_monitor_topic_hottest_partition_ratio",
     unit="ratio",

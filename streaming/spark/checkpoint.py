@@ -5,6 +5,7 @@
 - `query/`: Spark's files with offsets, commits and state.
 - `feedback/`: external facts for the groups.
 - `table_progress.json`: the progress of the writes to the tables.
+- `cluster_id`: Kafka's id of the cluster, written at the first start. If the file does not exist, the id is unknown.
 - `origin/`: a summary of the tables, written when the checkpoint was created. The summary contains the positions of the
   records that have rows, and the initial states of the groups.
 """
@@ -16,6 +17,7 @@ import hashlib
 import json
 import logging
 import os
+import re
 import tempfile
 import time
 from collections.abc import Iterator
@@ -47,6 +49,10 @@ CHECKPOINT_VERSION = 2
 The states in `query/` and in `origin/seeds`, and the samples, have separate versions.
 """
 
+CLUSTER_ID = "cluster_id"
+"""The name of the file that stores Kafka's id of the cluster."""
+
+_CLUSTER_ID = re.compile(rb"[!-~]{1,100}")
 _LEFTOVER_JVM_SECONDS = 20.0
 
 _log = logging.getLogger(__name__)
@@ -195,6 +201,21 @@ def check_identity(identity: Identity, cluster: str, shuffle_partitions: int, ur
             )
 
 
+def read_cluster_id(files: Folder) -> str | None:
+    """Return the stored id of the Kafka cluster. Return None if no id is stored, or if the file is damaged."""
+    try:
+        stored = files.read(CLUSTER_ID) or b""
+    except OSError:
+        return None
+    return stored.decode() if _CLUSTER_ID.fullmatch(stored) else None
+
+
+def local_cluster_id(uri: str) -> str | None:
+    """Return the stored id of the Kafka cluster without Spark. Return None if the checkpoint is on remote storage."""
+    folder = local_folder(uri)
+    return None if folder is None else read_cluster_id(folder)
+
+
 def batch_end_positions(files: Files, batch_id: int, topic: str) -> dict[int, int]:
     """For each partition, return the position at the end of a batch.
 
@@ -285,7 +306,17 @@ class CheckpointLock:
         holder = self._holder()
         if len(holder) == 2:
             deadline = time.monotonic() + _LEFTOVER_JVM_SECONDS
+            is_reported = False
             while _is_java(int(holder[1])) and time.monotonic() < deadline:
+                if not is_reported:
+                    _log.warning(
+                        "checkpoint %s: waiting at most %g s until process %s ends. It is the Java process of the"
+                        " previous monitor (process %s)",
+                        self._checkpoint,
+                        _LEFTOVER_JVM_SECONDS,
+                        *reversed(holder),
+                    )
+                    is_reported = True
                 time.sleep(0.2)
 
 

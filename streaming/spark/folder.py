@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -96,9 +98,23 @@ def folder_refusal(folder: Path) -> OSError | None:
         number = errno.EROFS
     elif not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         number = errno.EACCES
-    elif disk.f_bavail * disk.f_frsize < MIN_FREE_BYTES:
+    elif _is_full(disk):
         number = errno.ENOSPC
     return None if number is None else OSError(number, os.strerror(number), str(folder))
+
+
+def full_folders(folders: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the folders whose disk is full. The keys of `folders` are names of settings."""
+    full = {}
+    for name, folder in folders.items():
+        with suppress(OSError):
+            if _is_full(os.statvfs(nearest_existing(Path(folder)))):
+                full[name] = folder
+    return full
+
+
+def _is_full(disk: os.statvfs_result) -> bool:
+    return disk.f_bavail * disk.f_frsize < MIN_FREE_BYTES
 
 
 def local_folder(uri: str) -> LocalFolder | None:

@@ -29,6 +29,7 @@ The package `launch/` contains the JVM and the settings of the session.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -42,11 +43,23 @@ from py4j.java_gateway import JavaGateway
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.accumulators import AccumulatorServer
+from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from streaming.config.settings import SparkSettings
-from streaming.spark.launch.jvm import Jvm, SparkLaunch, spark_launch
+from streaming.spark.causes import is_spark_gone, plain_cause
+from streaming.spark.launch.conf import is_one_jvm
+from streaming.spark.launch.jvm import (
+    SETTINGS_REMEDY,
+    Jvm,
+    SparkLaunch,
+    SparkSettingError,
+    SparkStartError,
+    spark_launch,
+)
+
+_REJECTED_SETTING = re.compile(r"\w*(IllegalArgument|NumberFormat)Exception\b")
 
 
 @contextmanager
@@ -62,7 +75,11 @@ def launched_session(launch: SparkLaunch, log_level: str) -> Iterator[SparkSessi
 
     Raises SparkStartError, JavaError, JarsError or OSError.
     """
-    session = _start(launch.connect(), log_level)
+    jvm = launch.connect()
+    try:
+        session = _start(jvm, log_level)
+    except (Py4JError, PySparkException, ConnectionError) as error:
+        raise start_error(error, jvm.conf.get("spark.master", "")) from None
     try:
         yield session
     finally:
@@ -84,6 +101,23 @@ def _start(jvm: Jvm, log_level: str) -> SparkSession:
     AccumulatorServer.handle_error = _ignore_error  # type: ignore[method-assign,assignment]
     session.sparkContext.setLogLevel(log_level)
     return session
+
+
+def start_error(error: Exception, master: str) -> SparkStartError:
+    """Return the error of a session that did not start. Read the text of a Java error while the JVM still runs.
+
+    If Spark rejects a setting, every start fails. Without a local master, an unreachable cluster manager can cause the
+    same Java exception. Then a restart may help.
+    """
+    if is_spark_gone(error):
+        return SparkStartError(
+            f"Spark's Java process ended while the session started: read its output above, and {SETTINGS_REMEDY}"
+        )
+    cause = plain_cause(error)
+    is_from_settings = is_one_jvm(master) and _REJECTED_SETTING.match(cause)
+    return (SparkSettingError if is_from_settings else SparkStartError)(
+        f"Spark did not start ({cause}): {SETTINGS_REMEDY}"
+    )
 
 
 def _connect(jvm: Jvm) -> JavaGateway:

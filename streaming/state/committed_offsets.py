@@ -201,8 +201,9 @@ class CommittedOffsets:
 
         The result omits groups and topics whose name is not valid UTF-8, because requests cannot contain such a name.
         """
-        selected, rows_of_invalid_names = set(group_ids), set(self._row_by_invalid_name.values())
+        selected = set(group_ids)
         with self._lock:
+            rows_of_invalid_names = set(self._row_by_invalid_name.values())
             commits = [
                 (self._group_ids[row], self._topics[row], self._partitions[row], key, *self._numbers[2:, row].tolist())
                 for key, row in self._rows.items()

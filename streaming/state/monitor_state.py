@@ -36,6 +36,7 @@ class MonitorState:
 
     def __init__(self, limits_of: LimitsOf = default_limits) -> None:
         self._view = MonitorView()
+        self._checkpoint_id: str | None = None
         self._lock = threading.Lock()
         self._report_cache = ReportCache(limits_of)
         self._reports_lock = threading.Lock()
@@ -52,6 +53,19 @@ class MonitorState:
         """
         with self._reports_lock:
             return self._report_cache.reports(view, is_fresh=is_fresh)
+
+    def use_checkpoint(self, checkpoint_id: str, *, has_batch: bool) -> None:
+        """Forget all values from a different checkpoint, and all values of a checkpoint without a committed batch.
+
+        `rebuild` can replace the checkpoint while the process runs. Then the query reads the log from its start, so the
+        positions and groups of the old checkpoint are wrong. Counters of the process stay, because a counter must not
+        decrease.
+        """
+        with self._lock:
+            if not has_batch or checkpoint_id != self._checkpoint_id:
+                health = replace(self._view.health, ready=False, was_ready=False, positions={}, rewound=frozenset())
+                self._view = MonitorView(health=health)
+            self._checkpoint_id = checkpoint_id
 
     def put_batch(
         self,

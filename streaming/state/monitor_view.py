@@ -35,7 +35,7 @@ class Health:
     became ready for the first time. `batch_seconds` is the duration of the last batch. `last_batch_ms` is the end time
     of the last batch by the clock of the monitor. `batch_durations` counts all batches by duration.
     `table_write_failures` counts failed writes to Delta tables. `folders` maps names of settings to folders on a disk
-    of this machine.
+    of this machine. `waits_for_topic` is True while the monitor waits until `__consumer_offsets` exists.
     """
 
     ready: bool = False
@@ -49,6 +49,7 @@ class Health:
     positions: Mapping[int, int] = field(default_factory=dict)
     query_restarts: int = 0
     source: str = OFFSETS_TOPIC_SOURCE
+    waits_for_topic: bool = False
     not_known: tuple[str, ...] = ()
     settings_not_known: tuple[str, ...] = ()
     rewound: frozenset[int] = frozenset()
@@ -107,7 +108,8 @@ class MonitorView:
         """Return a function that returns True if an open transaction blocks the group with the given id.
 
         A consumer with read_committed receives no records after the start of the first open transaction of a partition.
-        So the transaction also blocks the records of other groups in the same partition. The monitor does not know the
-        current state of a blocked group.
+        So the transaction also blocks the records of other groups in the same partition. After the end of the
+        transaction, the groups stay blocked until a sample shows that the query has read these records. The monitor
+        does not know the current state of a blocked group.
         """
         return blocked_groups(self.sample or ClusterSample(0))

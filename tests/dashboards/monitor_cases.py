@@ -136,6 +136,31 @@ STALE = (
     AlertCase("RebalanceMonitorStale", "the monitor starts and catches up", "20m", (), {READY: "0x10 1x300"}),
     AlertCase(
         "RebalanceMonitorStale",
+        "a new cluster has no consumer group and so no topic __consumer_offsets",
+        "60m",
+        (WARNING,),
+        {READY: "0x300"} | of_cluster("waiting_for_offsets_topic", "1x300"),
+        labels=CLUSTER,
+        says=(
+            "prod: the monitor is not ready",
+            (
+                "For 15 minutes or more, the monitor has not been ready, or it has lost readiness again and again. "
+                "Alerts about the groups of this cluster cannot fire during this time. The monitor waits, because the "
+                "cluster has no topic __consumer_offsets. Kafka creates this topic at the first commit of a consumer "
+                "group. What to do: if the cluster has no consumer groups yet, silence this alert. If the cluster has "
+                "consumer groups, it hides the topic: set source.kind to admin-api."
+            ),
+        ),
+    ),
+    AlertCase(
+        "RebalanceMonitorStale",
+        "the topic appeared, and the query does not start",
+        "90m",
+        BOTH,
+        {READY: "0x300"} | of_cluster("waiting_for_offsets_topic", "1x30 0x300"),
+    ),
+    AlertCase(
+        "RebalanceMonitorStale",
         "the monitor reads more slowly than brokers write",
         "20m",
         (WARNING,),
@@ -214,6 +239,20 @@ STALE = (
     ),
 )
 
+
+def skipped(records: str, reason: str) -> str:
+    """Return the description of RebalanceMonitorQuarantineGrows."""
+    return (
+        f"Within 15 minutes, the monitor ignored {records} of __consumer_offsets. The reason is {reason}. Likely "
+        "causes: a client library writes subscriptions or assignments in its own format. In this case, the "
+        'table "quarantine" names a member in its column "field". If the reason is unknown_record_type or '
+        "unknown_value_version, Kafka is newer than this monitor. If the reason is foreign_partition, a "
+        "program other than Kafka wrote the records, or the partition count of the topic changed. What to do: "
+        'see the table "quarantine", then update the client or the monitor. For foreign_partition, see the '
+        "runbook."
+    )
+
+
 QUARANTINE = (
     AlertCase(
         "RebalanceMonitorQuarantineGrows",
@@ -223,18 +262,21 @@ QUARANTINE = (
         of_cluster("records_skipped_total", "0x10 0+2x300", reason="unknown_value_version"),
         says=(
             "prod: the monitor cannot use records of __consumer_offsets (unknown_value_version)",
-            (
-                "Within 15 minutes, the monitor ignored 30 records of __consumer_offsets. The reason is "
-                "unknown_value_version. Likely causes: a client library writes subscriptions or assignments in its own "
-                "format. In this case, the "
-                'table "quarantine" names a member in its column "field". If the reason is unknown_record_type or '
-                "unknown_value_version, Kafka is newer than this monitor. If the reason is foreign_partition, a "
-                "program other than Kafka wrote the records, or the partition count of the topic changed. What to do: "
-                'see the table "quarantine", then update the client or the monitor. For foreign_partition, see the '
-                "runbook."
-            ),
+            skipped("30 records", "unknown_value_version"),
         ),
         labels={"cluster": "prod", "reason": "unknown_value_version"},
+    ),
+    AlertCase(
+        "RebalanceMonitorQuarantineGrows",
+        "one record, although `increase` returns more than 1",
+        "40m",
+        (WARNING,),
+        of_cluster("records_skipped_total", "7x30 8x300", reason="truncated"),
+        says=(
+            "prod: the monitor cannot use records of __consumer_offsets (truncated)",
+            skipped("1 record", "truncated"),
+        ),
+        labels={"cluster": "prod", "reason": "truncated"},
     ),
     AlertCase(
         "RebalanceMonitorQuarantineGrows",

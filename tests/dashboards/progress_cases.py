@@ -122,6 +122,36 @@ LAGGING = (
             ),
         ),
     ),
+    AlertCase(
+        "KafkaGroupLagging",
+        "the application stopped ten minutes ago: there are no members whose logs could help",
+        "20m",
+        (WARNING,),
+        EMPTY | LATE | lag_cause("stopped") | of_group("group_last_commit_timestamp_seconds", "0+60x10 600x300"),
+        says=(
+            "payments on prod: the group is 15m 0s behind",
+            (
+                "The next record that the group has to read was written 15m 0s ago. 12k records wait. The group has 0 "
+                "members. Cause of the lag: the group has no members, and records wait. What to do: if the application "
+                "is down, start it."
+            ),
+        ),
+    ),
+    AlertCase(
+        "KafkaGroupLagging",
+        "the members do not commit",
+        "20m",
+        (WARNING,),
+        MEMBERS | LATE | lag_cause("stopped"),
+        says=(
+            "payments on prod: the group is 15m 0s behind",
+            (
+                "The next record that the group has to read was written 15m 0s ago. 12k records wait. The group has 3 "
+                "members. Cause of the lag: the group has stopped. Records wait, but the group's committed offsets do "
+                "not increase. What to do: read the logs of the members, and restart the members."
+            ),
+        ),
+    ),
     AlertCase("KafkaGroupLagging", "a lag of five minutes", "30m", (), MEMBERS | IN_TIME),
     AlertCase(
         "KafkaGroupLagging",
@@ -473,11 +503,12 @@ VANISHED = (
         says=(
             "payments on prod: the group had members, but the monitor no longer finds the group",
             (
-                "Less than one hour ago, the group had 3 members. Now the monitor does not find the group. Kafka never "
-                "deletes a group that has members. Likely causes: records of __consumer_offsets were lost, or the "
-                "monitor's settings now exclude the group. What to do: run kafka-consumer-groups.sh --describe "
-                "--group. If Kafka does not know the group, the group's offsets are lost. Check auto.offset.reset "
-                "before you restart the members."
+                "Less than one hour ago, the group had 3 members. Now the monitor does not find the group. Likely "
+                "causes: the members stopped, and somebody deleted the group before the next scrape; records of "
+                "__consumer_offsets were lost; or the monitor's settings now exclude the group. What to do: run "
+                "rebalance-monitor history. If the last row shows that the group was deleted, nothing is wrong. "
+                "Otherwise run kafka-consumer-groups.sh --describe --group. If Kafka does not know the group, the "
+                "group's offsets are lost. Check auto.offset.reset before you restart the members."
             ),
         ),
     ),

@@ -110,6 +110,7 @@ NOT_SHOWN = {
     "rebalance_monitor_group_generation": "the number has no meaning; dashboards show how often it increases",
     "rebalance_monitor_offsets_topic_last_stable_offset": "only an alert uses it; dashboards show the blocked records",
     "rebalance_monitor_offsets_topic_leaderless_partitions": "only an alert uses it; `/incidents` shows the groups",
+    "rebalance_monitor_waiting_for_offsets_topic": "only an alert uses it; the pages and `/-/ready` show the reason",
     "rebalance_monitor_uneven_work_records_per_second": "only an alert uses it; dashboards show its fairness",
 }
 """Metrics of the monitor that no dashboard shows, and the reason."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import subprocess
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,14 @@ import yaml
 
 pytest.importorskip("grafana_foundation_sdk", reason="the foundation SDK requires Python 3.11")
 
+from grafana_foundation_sdk.builders import dashboard as build
+
 import dashboards.promql
 import dashboards.runbook
 import dashboards.words
+from dashboards import monitor, topic
 from dashboards.alerts import expressions, links, texts
+from dashboards.fleet import board as fleet_board
 from dashboards.fleet.tables import ABOVE_LIMIT
 from dashboards.group import now as group_now
 from dashboards.promql import FLEET, Scope, count_or_zero, repeat_for_rows
@@ -24,7 +29,8 @@ from dashboards.words import CAUSES, CONDITIONS, STATES, STATUSES, VERDICTS
 from streaming.group import snapshot
 from streaming.signals.fairness import ASSIGNMENT_VERDICT, EXCESS_PARTITIONS
 from streaming.signals.lag import GROUP_LAG_SECONDS, GROUP_SECONDS_UNTIL_LOST, GROUP_STATUS
-from streaming.signals.rebalances import GROUP_CONDITION, REBALANCES, REBALANCES_BY_CAUSE
+from streaming.signals.monitor import QUERY_RESTARTS, RECORDS_SKIPPED
+from streaming.signals.rebalances import COMMIT_GAP_SECONDS, GROUP_CONDITION, REBALANCES, REBALANCES_BY_CAUSE
 from tests.monitoring_programs import monitoring_programs
 
 GROUP = Scope('cluster="c", group="g"')
@@ -103,6 +109,60 @@ def test_a_time_range_longer_than_the_stored_series_counts_the_stored_part(tmp_p
     check_result(tmp_path, {TOTAL % "a": "7x5 9x20"}, increase, [{"labels": '{cluster="c", group="g"}', "value": 2}])
 
 
+CLUSTER = Scope('cluster="c"')
+READY = 'rebalance_monitor_ready{cluster="c", instance="%s"}'
+RESTARTS = 'rebalance_monitor_query_restarts_total{cluster="c", instance="%s"}'
+GAPS = 'rebalance_monitor_commit_gap_seconds_bucket{cluster="c", group="g", le="5", instance="%s"}'
+SKIPPED = 'rebalance_monitor_records_skipped_total{cluster="c", reason="truncated", instance="%s"}'
+FROM_0 = (
+    (
+        "the process of the monitor restarted, and its query failed four times",
+        CLUSTER.increase_in_range(QUERY_RESTARTS),
+        {READY % "a": "1x20", RESTARTS % "a": "6x4 0 1 2 3 4x20"},
+        {"labels": '{cluster="c"}', "value": 4},
+    ),
+    (
+        "the monitor moved to a different machine, and its query failed four times",
+        CLUSTER.increase_in_range(QUERY_RESTARTS),
+        {
+            READY % "a": "1x4 stale",
+            READY % "b": "_x5 1x20",
+            RESTARTS % "a": "6x4 stale",
+            RESTARTS % "b": "_x5 0 1 2 3 4x20",
+        },
+        {"labels": '{cluster="c"}', "value": 4},
+    ),
+    (
+        "more failures than before the restart",
+        CLUSTER.increase_in_range(QUERY_RESTARTS),
+        {READY % "a": "1x20", RESTARTS % "a": "1x4 0 1 2 3 4x20"},
+        {"labels": '{cluster="c"}', "value": 4},
+    ),
+    (
+        "the group was deleted and created again, and had three commit gaps",
+        GROUP.increase_in_range(COMMIT_GAP_SECONDS),
+        {KNOWN % "a": "0x20", GAPS % "a": "5x4 0 1 2 3x20"},
+        {"labels": '{cluster="c", group="g", le="5"}', "value": 3},
+    ),
+    (
+        "the checkpoint was rebuilt, and the monitor read old records again",
+        CLUSTER.increase_in_range(RECORDS_SKIPPED),
+        {READY % "a": "1x20", SKIPPED % "a": "50x4 1 20 50x20"},
+        {"labels": '{cluster="c", reason="truncated"}', "value": 0},
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "series", "expected"), [case[1:] for case in FROM_0], ids=[case[0] for case in FROM_0]
+)
+def test_a_counter_that_starts_again_at_0_shows_the_events_since_then(
+    tmp_path: Path, query: str, series: dict[str, str], expected: dict[str, Any]
+):
+    """After a restart of the process, "Query restarts in the time range" was 0 although the query failed four times."""
+    check_result(tmp_path, series, query.replace("$__range", "10m"), [expected])
+
+
 def test_a_value_of_a_group_is_repeated_for_each_of_its_rows(tmp_path: Path):
     """Otherwise Grafana shows the value for one of the group's conditions and leaves the other cells empty."""
     condition = 'rebalance_monitor_group_condition{cluster="c", group="g", condition="%s"}'
@@ -131,9 +191,11 @@ def now(expression: str) -> str:
         '=~"$cluster"': '="c"',
         '"$cluster"': '"c"',
         '"$group"': '"g"',
+        '"$topic"': '"t"',
         '"$team"': '"payments"',
         "$top": "10",
         "$__interval": "10m",
+        "$__rate_interval": "10m",
     }
     for variable, value in values.items():
         expression = expression.replace(variable, value)
@@ -174,7 +236,16 @@ def test_each_group_is_compared_with_its_own_limit(tmp_path: Path):
 def query_of(panel_title: str, query: int = 0) -> str:
     """Return the query of a panel on the first screen of the group `g`."""
     built = [panel.build() for panel in (*group_now.keeping_up(), *group_now.latest_events())]
-    (panel,) = [one for one in built if one.title == panel_title]
+    return _query_of(built, panel_title, query)
+
+
+def query_on(board: build.Dashboard, panel_title: str, query: int = 0) -> str:
+    """Return the query of an open panel of a dashboard, for the group `g` and the topic `t`."""
+    return _query_of(board.build().panels or (), panel_title, query)
+
+
+def _query_of(panels: Iterable[Any], panel_title: str, query: int) -> str:
+    (panel,) = [one for one in panels if one.title == panel_title]
     return now(panel.targets[query].expr)
 
 
@@ -195,6 +266,8 @@ CATCH_UPS = (
     CatchUp("the group has no lag", "0", "10", "10", "_", 0),
     CatchUp("the lag stays the same", "100", "10", "10", "_", -1),
     CatchUp("the lag grows", "100", "10", "20", "_", -1),
+    CatchUp("the group gains less than 2 %, so the metric has no series", "100", "100", "99", "_", -1),
+    CatchUp("without the produce rate, nothing is known", "100", "20", "_", "_", None),
     CatchUp("without a rate, nothing is known", "100", "_", "20", "_", None),
     CatchUp("without a lag, nothing is known", "_", "10", "20", "_", None),
 )
@@ -264,6 +337,68 @@ def test_of_two_monitors_the_shorter_time_until_records_are_lost_counts(tmp_path
     check_result(
         tmp_path, {name % "a": "600x20", name % "b": "9000x20"}, GROUP.series(GROUP_SECONDS_UNTIL_LOST), expected
     )
+
+
+def test_of_two_monitors_each_group_and_each_record_counts_once(tmp_path: Path):
+    """Two monitors poll at different times. So one can show STOP while the other one already shows STALL."""
+    of_monitors = {"m1": "STOP", "m2": "STALL"}
+    status = 'rebalance_monitor_group_status{cluster="c", group="g", status="%s", instance="%s"}'
+    verdict = 'rebalance_monitor_assignment_verdict{cluster="c",group="g",strategy="%s",verdict="drift",instance="%s"}'
+    read = 'rebalance_monitor_records_read_total{cluster="c", kind="offset_commit", instance="%s"}'
+    known, rows = {INFO % ("g", "payments"): "1x20"}, 'rebalance_monitor_topic_lag{cluster="c", group="g", topic="t"}'
+    statuses = {status % (value, instance): "1x20" for instance, value in of_monitors.items()}
+    verdicts = {verdict % (strategy, instance): "1x20" for strategy, instance in (("range", "m1"), ("sticky", "m2"))}
+    once = [{"labels": "{}", "value": 1}]
+    check_result(tmp_path, known | statuses, query_on(fleet_board.dashboard(), "No progress"), once)
+    check_result(tmp_path, known | verdicts, query_on(fleet_board.dashboard(), "With drift"), once)
+    check_result(tmp_path, {rows: "5x20"} | statuses, query_on(topic.dashboard(), "Groups without progress"), once)
+    records = {read % instance: "0+600x20" for instance in of_monitors}
+    rate = query_on(monitor.dashboard(), "Records that the monitor read, by kind")
+    check_result(tmp_path, records, rate, [{"labels": '{kind="offset_commit"}', "value": 10}])
+    rebalances = {TOTAL % instance: "7x5 9x20" for instance in of_monitors}
+    increase = GROUP.increase_in_range(REBALANCES).replace("$__range", "1h")
+    check_result(tmp_path, rebalances, increase, [{"labels": '{cluster="c", group="g"}', "value": 2}])
+
+
+@pytest.mark.parametrize("title", ["Skewed", "With drift", "With a condition"])
+@pytest.mark.parametrize(("ready", "shown"), [("1x20", 0), ("0x20", None)], ids=["ready", "not ready"])
+def test_if_all_groups_are_empty_no_group_is_skewed_or_drifts(
+    tmp_path: Path, title: str, ready: str, shown: float | None
+):
+    """The panels were blank. Their descriptions explained that no monitor was ready."""
+    series = {READY % "a": ready, INFO % ("g", "payments"): "1x20"}
+    expected = [] if shown is None else [{"labels": "{}", "value": shown}]
+    check_result(tmp_path, series, query_on(fleet_board.dashboard(), title), expected)
+
+
+ONE_UNKNOWN = {
+    'rebalance_monitor_topic_lag{cluster="c", group="known", topic="t"}': "5x20",
+    'rebalance_monitor_topic_lag_unknown_partitions{cluster="c", group="g", topic="t"}': "1x20",
+    'rebalance_monitor_topic_lag_unknown_partitions{cluster="c", group="elsewhere", topic="u"}': "1x20",
+}
+
+
+@pytest.mark.parametrize(
+    ("title", "query", "expected"),
+    [
+        ("Groups", 0, [{"labels": "{}", "value": 2}]),
+        ("Groups with lag", 0, [{"labels": "{}", "value": 1}]),
+        ("Groups with unknown lag", 0, [{"labels": "{}", "value": 1}]),
+        ("Largest lag", 0, [{"labels": "{}", "value": 5}]),
+        ("Groups without progress", 0, [{"labels": "{}", "value": 1}]),
+        ("Groups that read this topic", 0, [{"labels": '{cluster="c", group="known"}', "value": 5}]),
+        ("Groups that read this topic", 1, [{"labels": '{cluster="c", group="g"}', "value": 1}]),
+        ("Firing alerts", 0, [{"labels": '{alertname="KafkaGroupUnknown", cluster="c", group="g"}', "value": 2}]),
+    ],
+)
+def test_a_group_with_one_unknown_partition_is_on_the_dashboard_of_its_topic(
+    tmp_path: Path, title: str, query: int, expected: list[dict[str, Any]]
+):
+    """The lag of the topic has no series for this group. So the group and its alerts were not shown."""
+    alert = 'ALERTS{alertname="KafkaGroupUnknown", alertstate="firing", cluster="c", group="%s", severity="warning"}'
+    status = 'rebalance_monitor_group_status{cluster="c", group="%s", status="STOP"}'
+    others = {name % group: "1x20" for name in (alert, status) for group in ("g", "elsewhere")}
+    check_result(tmp_path, ONE_UNKNOWN | others, query_on(topic.dashboard(), title, query), expected)
 
 
 def test_firing_alerts_have_a_severity_and_the_number_of_their_runbook_panel(tmp_path: Path):

@@ -45,6 +45,7 @@ EMPTY = {
     ("group", "Time until records are lost", "A"): "retention deletes nothing within minutes",
     ("group", "Partitions with unknown lag or status", "A"): "all lag is known",
     ("group", "Partitions with unknown lag or status", "B"): "no transaction is open",
+    ("topic", "Groups that read this topic", "B"): "all lag is known",
     ("monitor", "Limitations of the source", "A"): "the log source has no limitations",
     ("monitor", "Decode failures, by reason", "A"): "the broker writes no undecodable record",
     ("monitor", "Gaps in the last listing of the groups", "A"): "the one broker answers",

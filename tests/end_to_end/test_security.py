@@ -245,8 +245,8 @@ def test_the_retention_settings_need_only_an_optional_permission(secure: SecureB
         )
         until("DESCRIBE_CONFIGS", lambda: configs.offsets_retention_ms() == week_ms)
         found = {
-            "for-an-hour": TopicSettings(hour_ms, is_compacted=False),
-            "for-ever": TopicSettings(None, is_compacted=True),
+            "for-an-hour": TopicSettings(hour_ms, is_compacted=False, has_size_limit=False),
+            "for-ever": TopicSettings(None, is_compacted=True, has_size_limit=False),
         }
         until("topics", lambda: configs.topic_settings(topics) == found)
 

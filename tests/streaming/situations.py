@@ -309,6 +309,19 @@ SITUATIONS = {
     "streams group": Situation(
         "only a listing has its state", formed(0, group_type=STREAMS), listed=listed("NotReady", STREAMS, "streams")
     ),
+    "late streams group": Situation(
+        "its records contain tasks, so no owner is known",
+        [
+            joined(0, member=modern_member(()), group_type=STREAMS),
+            epoch(1, group_type=STREAMS),
+            target(2, held=(), group_type=STREAMS),
+            target_epoch(3, group_type=STREAMS),
+            current(4, held=(), group_type=STREAMS),
+        ],
+        BEHIND,
+        listed=listed("Stable", STREAMS, "streams"),
+        late_for_samples=3,
+    ),
     "Kafka Streams": Situation(
         "the group assigns tasks, not partitions", [generation([A, B], protocol="stream"), NAMES], BEHIND
     ),

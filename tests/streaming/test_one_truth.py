@@ -336,6 +336,19 @@ def test_readers_of_a_group_that_only_commits_are_unknown(tmp_path: Path) -> Non
     assert "The group only commits offsets." in Seen(ask(pages, f"/groups/{GROUP}").text).text
 
 
+def test_the_owners_of_a_late_streams_group_are_unknown_everywhere(tmp_path: Path) -> None:
+    """KIP-1071: the records contain tasks. Before, partitions had no owner, and the lag had the cause `no_owner`."""
+    had = shown(SITUATIONS["late streams group"])
+    pages = pages_of(had, tmp_path)
+    group = ask(pages, f"/api/v1/groups/{GROUP}").json()
+    assert (group["cause"]["cause"], group["cause"]["reason"]) == ("unknown", "owners_unknown")
+    assert {(one["owner"], one["is_owner_known"]) for one in group["partitions"]} == {(None, False)}
+    assert [(one["subscribed_topics"], one["assigned"], one["target"]) for one in group["members"]] == [(None,) * 3]
+    (stored,) = update_rows(CLUSTER, had.updates, {})[GROUP_GENERATIONS][-1]["members"]
+    assert [stored[name] for name in ("subscription", "assignment", "target", "pending_revocation")] == [None] * 4
+    assert not any("_member_" in name for name, _ in metrics(had))
+
+
 def test_every_situation_that_the_monitor_distinguishes_is_included() -> None:
     """Each verdict, each reason for an unknown lag and each kind of group must be in a situation."""
     reports = [report_of(shown(one), one) for one in SITUATIONS.values()]

@@ -24,7 +24,7 @@ from tests.streaming.combine.test_gaps import FIRST, advanced, log_of
 UPGRADING = Path(__file__).parents[2] / "docs" / "UPGRADING.md"
 
 CHECKSUMS = {
-    (GroupState, 1): "6cb73d1ed7312014",
+    (GroupState, 2): "f9f70c69476a0b30",
     (PartitionSnapshot, 2): "8623d45ec2162e80",
 }
 """A checksum of all fields of the stored types, by version.

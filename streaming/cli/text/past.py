@@ -122,7 +122,7 @@ def _group_lines(cluster: str, at_ms: int, past: PastGroup) -> Iterator[str]:
         expected = "" if one.expected in {None, one.partitions} else f" (expected {one.expected})"
         yield (
             f"member {escape_text(one.member.name)}: {_shown(one.partitions)} partitions{expected}, lag"
-            f" {_shown(one.lag)}: {_held(one.topics) or '-'}"
+            f" {_shown(one.lag)}: {'?' if one.topics is None else _held(one.topics) or '-'}"
         )
     for partition in past.partitions[:_MOST_PARTITIONS]:
         reason = f" ({partition.unknown_reason})" if partition.unknown_reason else ""
@@ -152,9 +152,12 @@ def _comparison_lines(cluster: str, group: str, comparison: Comparison) -> Itera
             f" strategy {escape_text(end.protocol or '?')}, {_shown(end.members)} members"
         )
     for change in past_changes(comparison.changes):
-        lost = f"; lost {_held(change.lost)}" if change.lost else ""
-        gained = f"; gained {_held(change.gained)}" if change.gained else ""
-        yield f"member {escape_text(change.name)}: {change.what}{lost}{gained}"
+        if change.lost is None or change.gained is None:
+            partitions = "; lost and gained partitions unknown"
+        else:
+            lost = f"; lost {_held(change.lost)}" if change.lost else ""
+            partitions = lost + (f"; gained {_held(change.gained)}" if change.gained else "")
+        yield f"member {escape_text(change.name)}: {change.what}{partitions}"
     bound = "" if comparison.is_exact else "at least "
     necessary = "?" if comparison.fewest_moves is None else f"{bound}{comparison.fewest_moves}"
     yield f"{_shown(comparison.moved_partitions)} partitions moved ({necessary} necessary)"

@@ -90,8 +90,8 @@ GROUP_GENERATIONS = Table(
                 " when it joined. The field `assignment` contains the partitions that the member may consume. The"
                 " field `target` contains the partitions that the coordinator wants to assign to the member. The field"
                 " `pending_revocation` contains the partitions that the member must revoke. A field is null if no"
-                " record contains its value. If the name of a topic is unknown, the field `topic_id` contains its id,"
-                " and the field `topic` is null",
+                " record contains its value. Records of a streams group contain tasks instead of topics and partitions."
+                " If the name of a topic is unknown, the field `topic_id` contains its id, and `topic` is null",
             ),
             column(
                 "not_known",
@@ -175,8 +175,8 @@ REBALANCES = Table(
                 "members with a change. The field `changes` contains `joined`, `gone`, `rejoined` or `resubscribed`."
                 " `rejoined` means that a static member has a new member id. `resubscribed` means that the member"
                 " changed its subscription. The field `revoked` contains the partitions that the member lost. The"
-                " field `assigned` contains the partitions that the member gained. If the name of a topic is unknown,"
-                " the field `topic` contains the topic id",
+                " field `assigned` contains the partitions that the member gained. Both fields are null if"
+                " unknown. If the name of a topic is unknown, the field `topic` contains the topic id",
             ),
             column(
                 "moved_partitions",
@@ -208,7 +208,8 @@ REBALANCES = Table(
                 NAMED_PARTITIONS,
                 "partitions without an owner after the rebalance, including withheld partitions. The column contains"
                 " only partitions that had an owner earlier, or that a member claimed when it joined. The column can"
-                " contain partitions of deleted topics, because no record shows that a topic was deleted",
+                " contain partitions of deleted topics, because no record shows that a topic was deleted. The column is"
+                " empty if the group has no members, because then no topic is subscribed",
             ),
             column(
                 "unowned_before_partitions",

@@ -71,8 +71,8 @@ INCIDENTS = Table(
                 "cause",
                 pa.string(),
                 "cause of the incident. The cause is `coordinator_gone`, `coordinator`, `client_host`,"
-                " `no_coordinator`, `records_lost`, `unknown`, the name of a condition, or the name of a cause of lag."
-                " The rules are in `streaming/evaluation/incidents/incident_cause.py`",
+                " `no_coordinator`, `no_members`, `records_lost`, `unknown`, the name of a condition, or the name of a"
+                " cause of lag. The rules are in `streaming/evaluation/incidents/incident_cause.py`",
             ),
             column("runbook_section", pa.string(), "section of the runbook for this cause"),
             column(

@@ -14,15 +14,22 @@ from streaming.delta.tables.columns import (
 )
 
 OFFSET_DELETED = "offset_deleted"
-"""The `unknown_reason` in the last row of a partition whose committed offset no longer exists."""
+NOT_SUBSCRIBED = "not_subscribed"
+END_REASONS = frozenset({OFFSET_DELETED, NOT_SUBSCRIBED})
+"""The values of `unknown_reason` in the last row of a partition (end row).
+
+Either the committed offset no longer exists, or the group no longer reads the topic.
+"""
 
 GROUP_LAG = Table(
     "group_lag",
     "the lag of one group in one partition at one sample. Only partitions with a committed offset have rows. The"
     " monitor writes to the table every `sampling.lag_table_seconds`. Each write contains the partitions whose offsets"
-    " or lag changed since the last write. The first write of each UTC date contains all partitions. If the group's"
-    " commit for a partition was deleted or expired, the monitor writes one final row for the partition. In this row,"
-    f" `unknown_reason` is `{OFFSET_DELETED}`, and all other columns after `partition` are null",
+    " or lag changed since the last write. The first write of each UTC date contains all partitions. So all values are"
+    " those at `sampled_time`, which can be up to one day ago if the offsets stand still. If the group's"
+    " commit for a partition was deleted or expired, or if the group no longer reads the topic, the monitor writes one"
+    f" final row for the partition. In this row, `unknown_reason` is `{OFFSET_DELETED}` or `{NOT_SUBSCRIBED}`, and all"
+    " other columns after `partition` are null",
     pa.schema(
         [
             *SAMPLED_PARTITION,
@@ -30,7 +37,7 @@ GROUP_LAG = Table(
                 "committed_offset",
                 pa.int64(),
                 "offset that the group committed. After a restart, the group reads from this offset. Null if the offset"
-                " no longer exists",
+                " no longer exists, or if the group no longer reads the topic",
             ),
             column("commit_time", TIME, "the coordinator's timestamp of the commit"),
             column(
@@ -54,21 +61,24 @@ GROUP_LAG = Table(
                 "unknown_reason",
                 pa.string(),
                 "reason why the lag is unknown. The values are `blocked`, `topic_deleted`, `partition_deleted`,"
-                f" `no_end_offset`, `end_before_commit`, `maybe_only_markers` and `{OFFSET_DELETED}`."
-                f" `{OFFSET_DELETED}` means that the committed offset expired, or that it was deleted, for example"
-                " together with the topic or with the group",
+                f" `no_end_offset`, `end_before_commit`, `maybe_only_markers`, `{OFFSET_DELETED}` and"
+                f" `{NOT_SUBSCRIBED}`. `{OFFSET_DELETED}` means that the committed offset expired, or that it was"
+                f" deleted, for example together with the topic or with the group. `{NOT_SUBSCRIBED}` means that no"
+                " member of the group reads the topic any more. The committed offset still exists",
             ),
             column(
                 "lag_seconds",
                 pa.float64(),
-                "age of the oldest record that the group has not committed, in seconds. Null if unknown",
+                "age of the oldest record that the group has not committed, in seconds, at `sampled_time`. While the"
+                " offsets stand still, the partition gets no new row, but the age grows with the clock. Null if"
+                " unknown",
             ),
             column(
                 "lag_seconds_kind",
                 pa.string(),
                 "precision of `lag_seconds`. The value is `exact`, `at_least` or `unknown`. `at_least` means that the"
                 " real age can be greater, because the record is older than every stored sample. Null if"
-                f" `unknown_reason` is `{OFFSET_DELETED}`",
+                f" `unknown_reason` is `{OFFSET_DELETED}` or `{NOT_SUBSCRIBED}`",
             ),
             column(
                 "within_seconds",
@@ -95,9 +105,10 @@ PARTITION_STATUS = Table(
     "partition_status",
     "the status of one group in one partition at one sample. Only partitions with a committed offset have rows. The"
     " monitor writes to the table every `sampling.lag_table_seconds`. Each write contains the partitions whose `status`"
-    " or `records_lost` changed since the last write. The first write of each UTC date contains all partitions. If the"
-    " group's commit for a partition was deleted or expired, the monitor writes one final row for the partition. In"
-    " this row, all columns after `partition` are null",
+    " or `records_lost` changed since the last write. The first write of each UTC date contains all partitions. So the"
+    " values of all other columns are those at `sampled_time`, which can be up to one day ago. If the"
+    " group's commit for a partition was deleted or expired, or if the group no longer reads the topic, the monitor"
+    " writes one final row for the partition. In this row, all columns after `partition` are null",
     pa.schema(
         [
             *SAMPLED_PARTITION,
@@ -143,10 +154,11 @@ PARTITION_STATUS = Table(
             column(
                 "seconds_until_lost",
                 pa.float64(),
-                "estimated seconds until retention deletes records that the group has not committed. The value is 0 if"
-                " retention has already deleted unread records. Null if unknown, or if there is no lag. The"
-                " monitor computes the estimate from the growth rate of the log start offset, and from the topic's"
-                " `retention.ms`",
+                "estimated seconds from `sampled_time` until retention deletes records that the group has not"
+                " committed. The value is 0 if retention has already deleted unread records. Null if unknown, if there"
+                " is no lag, or if the topic has no retention. The monitor computes the estimate from the growth rate"
+                " of the log start offset, and from the topic's `retention.ms`. If the topic's `retention.bytes` is -1,"
+                " the estimate usually does not use the growth rate",
             ),
             column(
                 "seconds_until_lost_kind",

@@ -51,8 +51,9 @@ class Cause:
     members on the host. `others_consumed_records_per_second` is the mean consume rate of the members that receive
     records and are not late. `fair_records_per_second` is the produce rate that the busiest member would have in the
     fairest assignment. `rebalances` is the number of rebalances in the last `window_seconds`. `lost_seconds` is the
-    time without commits around the rebalances. `since_ms` is the time of the first sample with this cause. `advice` is
-    a text for users (`what_if/advice.py`), or None if there is no advice.
+    time without commits around the rebalances, without the time in which the group had no members. `since_ms` is the
+    time of the first sample with this cause. `advice` is a text for users (`what_if/advice.py`), or None if there is no
+    advice.
     """
 
     kind: Kind

@@ -4,19 +4,20 @@ A group has a cause only if at least one of its partitions is late (`lateness.py
 minutes (`evaluation.lag.rates`). Rules 2 to 9 ignore late partitions that are blocked by an open transaction.
 
 1. `unknown` (`open_transaction`): an open transaction blocks every late partition.
-2. `rebalancing`: the *lost time* explains the lag. Lost time is the time without commits around rebalances. The
-   *window* is the time since records began to wait, but at most WINDOW_MS (`late_group.py`, rule 2). The rule applies
-   in three cases. Case a: the lost time is at least half of the window. Case b: two statements are true. The lost time
-   is at least EXPLAINING_SHARE of the window. In the rest of the window, the group consumed the late partitions at
-   least as fast as producers wrote to them. Case c: the window contains at least MIN_REBALANCES rebalances, and the
-   group had no commit in the last STOPPED_MS.
+2. `rebalancing`: the *lost time* explains the lag. Lost time is the time without commits around rebalances, without
+   the time in which the group had no members (`late_group.py`, rule 4). The *window* is the time since records began to
+   wait, but at most WINDOW_MS (`late_group.py`, rule 2). The rule applies in three cases. Case a: the lost time is at
+   least half of the window. Case b: two statements are true. The lost time is at least EXPLAINING_SHARE of the window.
+   In the rest of the window, the group consumed the late partitions at least as fast as producers wrote to them. Case
+   c: the window contains at least MIN_REBALANCES rebalances, and the group had no commit in the last STOPPED_MS.
 3. `stopped`: the rule applies in three cases. Case a: the group has no members, and had no commit in the last
    STOPPED_MS. Case b: no late partition has an owner. Case c: all late partitions have the status STOP or STALL, and no
    other partition had a commit in the last STOPPED_MS.
 4. `unknown` (`owners_unknown`, `rates_unknown`): the owner or a rate of a partition is unknown. Rules 5 to 9 compare
    rates of members, so all owners and rates must be known.
 5. `unknown` (`catching_up`): the group consumes the late partitions faster than producers write to them. So the cause
-   of the lag has already ended.
+   of the lag has already ended. `unknown` (`rates_unknown`): the group got members less than WINDOW_MS ago. So the
+   rates also contain the time without members, and do not show what the members can consume.
 6. `hot_partition`: the produce rate of one late partition is too high for any member. The produce rate of the hot
    partition exceeds its owner's capacity (`capacity.py`) and each member's consume rate. The produce rate is also at
    least HOT_FACTOR times the mean produce rate of all other partitions. If the group has a single partition, rule 9
@@ -84,7 +85,8 @@ class LagFacts:
     `partitions` are the committed partitions of the group. `work` is None if an owner is unknown. `member_count` is the
     number of members. `fair_records_per_second` is the produce rate that the busiest member would have in the fairest
     assignment. `rebalances` is the number of rebalances in the window. `lost_ms` is the time without commits around the
-    rebalances.
+    rebalances. `members_since_ms` is the last time at which the group changed from no members to at least one member,
+    or 0 if unknown.
     """
 
     sampled_at_ms: int
@@ -95,6 +97,7 @@ class LagFacts:
     window_ms: int = 0
     lost_ms: int = 0
     rebalances: int = 0
+    members_since_ms: int = 0
 
 
 _Rule = Callable[[LagFacts, Sequence[PartitionWork]], "Cause | None"]
@@ -158,11 +161,12 @@ def _inputs_unknown(facts: LagFacts, _: Sequence[PartitionWork]) -> Cause | None
     return None
 
 
-def _catching_up(_: LagFacts, late: Sequence[PartitionWork]) -> Cause | None:
+def _catching_up(facts: LagFacts, late: Sequence[PartitionWork]) -> Cause | None:
     consumed, produced = _rates(late)
-    if consumed is None or produced is None or consumed - produced <= MIN_GAIN * max(consumed, produced):
-        return None
-    return Cause(UNKNOWN, CATCHING_UP)
+    if consumed is not None and produced is not None and consumed - produced > MIN_GAIN * max(consumed, produced):
+        return Cause(UNKNOWN, CATCHING_UP)
+    has_new_members = facts.sampled_at_ms - facts.members_since_ms < WINDOW_MS
+    return Cause(UNKNOWN, RATES_UNKNOWN) if has_new_members else None
 
 
 def _hot_partition(facts: LagFacts, late: Sequence[PartitionWork]) -> Cause | None:

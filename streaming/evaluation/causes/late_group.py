@@ -5,12 +5,16 @@
 2. The window of `cause_of_lag.py` begins at the first sample in which records of the group waited. The window covers at
    most WINDOW_MS.
 3. A followed group has a cause only if one of its partitions is late.
+4. Lost time is the time without commits around rebalances. The time before the group got members is not lost time,
+   because nobody could commit. So of a commit gap that closes between two samples, at most the time since the group got
+   members counts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import NamedTuple
 
 from assignors import TopicPartition
@@ -29,7 +33,8 @@ class SampledGroup:
     `behind` contains the partitions to which rule 2 of `lateness.py` applies. `stopped` contains the partitions to
     which rule 4 of `lateness.py` applies. `members` is None if the records of a member are missing. `empty` contains
     the partitions without records. `lost_ms` is the time without commits around rebalances, including the rebalance in
-    progress. `lost_ms` and `rebalances` are totals since the monitor first detected the group.
+    progress. `lost_ms` and `rebalances` are totals since the monitor first detected the group. `members_since_ms` is
+    the last time at which the group changed from no members to at least one member, or 0 if unknown.
     """
 
     sampled_at_ms: int
@@ -42,14 +47,16 @@ class SampledGroup:
     fair_records_per_second: float | None = None
     lost_ms: int = 0
     rebalances: int = 0
+    members_since_ms: int = 0
 
 
 class Totals(NamedTuple):
-    """The totals of `SampledGroup` at one sample."""
+    """The totals of `SampledGroup` at one sample, and its `members_since_ms`."""
 
     sampled_at_ms: int
     lost_ms: int
     rebalances: int
+    members_since_ms: int
 
 
 @dataclass(frozen=True)
@@ -85,10 +92,11 @@ def follow(known: LateGroup | None, sampled: SampledGroup) -> tuple[LateGroup, E
         for one in sampled.partitions
     )
     members = sampled.members or ()
+    totals = Totals(now_ms, sampled.lost_ms, sampled.rebalances, sampled.members_since_ms)
     following = LateGroup(
         behind,
         next_capacities(known.capacities, members, partitions, behind, now_ms),
-        _window((*known.totals, Totals(now_ms, sampled.lost_ms, sampled.rebalances)), now_ms),
+        _window((*known.totals, totals), now_ms),
     )
     return following, _explain(following, replace(sampled, partitions=partitions))
 
@@ -107,11 +115,27 @@ def _explain(group: LateGroup, sampled: SampledGroup) -> ExplainedLag | None:
             member_count=sampled.member_count,
             fair_records_per_second=sampled.fair_records_per_second,
             window_ms=last.sampled_at_ms - first.sampled_at_ms,
-            lost_ms=max(0, last.lost_ms - first.lost_ms),
+            lost_ms=_lost_ms(group.totals),
             rebalances=max(0, last.rebalances - first.rebalances),
+            members_since_ms=sampled.members_since_ms,
         )
     )
     return None if cause is None else ExplainedLag(work, cause)
+
+
+def _lost_ms(totals: Sequence[Totals]) -> int:
+    """Return the lost time in the window (rule 4).
+
+    Example: a commit gap of 130 s closes, and the group got members 5 s before the sample.
+
+    >>> _lost_ms([Totals(190_000, 0, 0, 0), Totals(200_000, 130_000, 1, 195_000)])
+    5000
+    """
+    steps_ms = (
+        min(after.lost_ms - before.lost_ms, max(0, after.sampled_at_ms - after.members_since_ms))
+        for before, after in pairwise(totals)
+    )
+    return max(0, sum(steps_ms))
 
 
 def _window(totals: Sequence[Totals], now_ms: int) -> tuple[Totals, ...]:

@@ -5,7 +5,8 @@ Evidence (`evidence.py`):
 1. Evidence is one fact about one group: an active condition, the cause of its lag, lost unread records, a lag above
    `max_lag_seconds`, or a missing coordinator. The coordinator of a group with members is missing if the group's
    partition of `__consumer_offsets` has had no leader for LEADERLESS_MS. Evidence is identified by its source, its name
-   and its group. So evidence that ends and starts again while its incident is open counts as the same evidence.
+   and its group. So evidence that ends and starts again while its incident is open counts as the same evidence. If the
+   cause of lag is that the group has no members, the name of the evidence is `no_members` instead of `stopped`.
 2. Some facts are not evidence. `rolling_restart` is a normal deployment. `subscription_mismatch` is harmless and can
    last for months. A cause of lag with the kind `unknown` is evidence only while the lag is above the limit
    `max_lag_seconds`. A single rebalance is not evidence, because rebalances are normal. A group with `ignore_alerts`

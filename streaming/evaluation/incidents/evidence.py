@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
-from streaming.evaluation.causes.cause import UNDER_PROVISIONED, UNKNOWN
+from streaming.evaluation.causes.cause import NO_MEMBERS, UNDER_PROVISIONED, UNKNOWN
 from streaming.evaluation.phrases import in_words
 from streaming.evaluation.rebalances.condition_detectors import FLAPPING_MEMBER, HARMLESS, REBALANCE_STORM
 from streaming.evaluation.rebalances.rebalance_summary import RebalanceSummary
@@ -125,6 +125,15 @@ def evidence_of(report: GroupReport, surroundings: GroupSurroundings, sampled_at
         )
 
 
+def lag_cause_name(kind: str, reason: str) -> str:
+    """Return the name of the evidence about a cause of lag: the kind of the cause, or NO_MEMBERS.
+
+    NO_MEMBERS has its own name, because the advice for a group without members differs from the advice for a group
+    whose members have stopped.
+    """
+    return NO_MEMBERS if reason == NO_MEMBERS else kind
+
+
 def is_above_limit(report: GroupReport) -> bool:
     """Return True if the lag of the group is above its limit `max_lag_seconds`."""
     return report.lag.seconds is not None and report.lag.seconds > report.limits.max_lag_seconds
@@ -147,7 +156,7 @@ def _facts(report: GroupReport, sampled_at_ms: int) -> Iterator[tuple[Source, st
     cause = report.cause
     if cause is not None and (cause.kind != UNKNOWN or is_above_limit(report)):
         since_ms = sampled_at_ms if cause.since_ms is None else cause.since_ms
-        yield LAG_CAUSE, cause.kind, since_ms, cause.text.removesuffix(".")
+        yield LAG_CAUSE, lag_cause_name(cause.kind, cause.reason), since_ms, cause.text.removesuffix(".")
     if report.lag.records_lost:
         yield LOSS, RECORDS_LOST, sampled_at_ms, "records lost: retention deleted records that the group had not read"
     if is_above_limit(report):

@@ -36,6 +36,7 @@ COORDINATOR_EVIDENCE: Final = frozenset(
         NO_COORDINATOR,
         cause.REBALANCING,
         cause.STOPPED,
+        cause.NO_MEMBERS,
         cause.UNKNOWN,
     }
 )

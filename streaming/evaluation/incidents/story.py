@@ -6,6 +6,9 @@ lower bounds, and the sentences contain `at least`.
 
 If no evidence is active, the sentences are in the past tense. Exception: the text of evidence never changes.
 
+While records are lost, the advice against the loss comes first, whatever the cause is. Nobody can bring lost records
+back, so the loss must stop before somebody looks for the cause.
+
 The sentences contain no value that changes at each sample, for example no present lag. So the table does not need a
 new row at each sample. Names of groups, hosts and topics come from clients. Every caller must escape the names.
 """
@@ -88,6 +91,7 @@ ADVICE: Final = MappingProxyType(
         lag_cause.STOPPED: Advice(
             "Read the logs of the members. Then start or restart the members.", "KafkaGroupStopped"
         ),
+        lag_cause.NO_MEMBERS: Advice("If the application is down, start it.", "KafkaGroupWithoutMembers"),
         REBALANCE_STORM: Advice(
             "Read the logs of the members to find out why members leave or rejoin.",
             "KafkaRebalanceStorm",
@@ -163,7 +167,12 @@ def _what_now(incident: Incident, cause: IncidentCause) -> str:
     advice = ADVICE[cause.kind]
     if not incident.is_active:
         return f"The problem has ended. If it returns, see the section {advice.runbook_section} of the runbook."
-    return f"{advice.sentence} The section {advice.runbook_section} of the runbook describes all steps."
+    is_losing = any(one.name == RECORDS_LOST and one.until_ms is None for one in incident.evidence)
+    first = [ADVICE[RECORDS_LOST]] if is_losing and cause.kind != RECORDS_LOST else []
+    return " ".join(
+        f"{one.sentence} The section {one.runbook_section} of the runbook describes all steps."
+        for one in (*first, advice)
+    )
 
 
 def _what_happened(incident: Incident, cause: IncidentCause) -> str:

@@ -5,7 +5,8 @@ negative. An unknown lag is null, and `unknown_reason` is the first of these rea
 
 1. `blocked`: an open transaction in the group's partition of `__consumer_offsets` hides later commits. The monitor
    reads with read_committed, so the monitor receives no record after the start of the transaction. The transaction also
-   hides the commits of all other groups in the same partition.
+   hides the commits of all other groups in the same partition. After the end of the transaction, this reason applies
+   until the query has read the records that the transaction has hidden.
 2. `topic_deleted`: the broker does not know the topic.
 3. `partition_deleted`: the topic was created again with fewer partitions.
 4. `no_end_offset`: the end offset was not sampled, for example because the partition has no leader.
@@ -23,7 +24,7 @@ offset, `next_offset` is the offset of the first record after the committed offs
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 
 import pyarrow as pa
@@ -95,6 +96,8 @@ class ClusterSample:
     `is_clock_known` is True, the monitor computed `clock_correction_ms` from records. If `is_clock_known` is False, the
     correction is 0, and the times can be wrong. `clock_offsets` contains the known clock offsets by broker.
     `newest_record_ms` is the latest time of all records that this process has read, or None if it has read no record.
+    `unread_hidden_ends` maps partitions of `__consumer_offsets` to the end of the records that an open transaction has
+    hidden, if the query has not read these records yet (`with_unread_hidden_ends`).
     """
 
     sampled_at_ms: int
@@ -111,6 +114,7 @@ class ClusterSample:
     clock_offsets: Mapping[int, ClockOffset] = field(default_factory=dict)
     newest_record_ms: int | None = None
     missing_topics: frozenset[str] = frozenset()
+    unread_hidden_ends: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def monitor_ms(self) -> int:
@@ -186,7 +190,7 @@ def _unknown_reason(commits: pa.Table, end: pa.Array, sample: ClusterSample) -> 
 
 
 def blocked_groups(sample: ClusterSample) -> Callable[[str], bool]:
-    """Return a function that checks whether an open transaction blocks the latest records of a group (rule 1)."""
+    """Return a function that checks whether the group's partition is one of the `blocked_partitions`."""
     blocked = blocked_partitions(sample)
     if not blocked:
         return lambda group_id: False  # noqa: ARG005 - no group is blocked
@@ -194,9 +198,43 @@ def blocked_groups(sample: ClusterSample) -> Callable[[str], bool]:
 
 
 def blocked_partitions(sample: ClusterSample) -> frozenset[int]:
-    """Return the numbers of the `__consumer_offsets` partitions with an open transaction (rule 1)."""
+    """Return the numbers of the `__consumer_offsets` partitions in which the query cannot know all records (rule 1).
+
+    Either the partition has an open transaction, or the query has not read the records that the last open transaction
+    has hidden.
+    """
+    return frozenset(_hidden_ends(sample).keys() | sample.unread_hidden_ends.keys())
+
+
+def _hidden_ends(sample: ClusterSample) -> Mapping[int, int]:
+    """Return the high watermark of each `__consumer_offsets` partition with an open transaction."""
     ends = sample.offsets_topic.items()
-    return frozenset(number for number, end in ends if end.high_watermark > end.last_stable_offset)
+    return {number: end.high_watermark for number, end in ends if end.high_watermark > end.last_stable_offset}
+
+
+def with_unread_hidden_ends(
+    sample: ClusterSample, before: ClusterSample | None, positions: Mapping[int, int]
+) -> ClusterSample:
+    """Return the sample with `unread_hidden_ends`. `before` is the previous sample, or None if there is none.
+
+    `positions` are the query's positions before the sample. So the lag of the sample includes all commits before these
+    positions. When a long transaction ends, all groups of its partition would have a lag as long as the transaction. So
+    the partition stays blocked until the query has read all records up to the high watermark of the last sample that
+    showed the transaction. Records that were written after this sample do not count. So the usual delay of the query
+    never blocks a partition. If the log was truncated, only the records that still exist count.
+
+    >>> during, after = (ClusterSample(0, offsets_topic={0: LogEnds(900, stable)}) for stable in (100, 900))
+    >>> [dict(with_unread_hidden_ends(after, during, {0: at}).unread_hidden_ends) for at in (100, 900)]
+    [{0: 900}, {}]
+    """
+    if before is None:
+        return sample
+    hidden_ends = {**before.unread_hidden_ends, **_hidden_ends(before)}
+    for number, ends in sample.offsets_topic.items():
+        if number in hidden_ends:
+            hidden_ends[number] = min(hidden_ends[number], ends.last_stable_offset)
+    unread = {number: end for number, end in hidden_ends.items() if positions.get(number, 0) < end}
+    return replace(sample, unread_hidden_ends=unread)
 
 
 def _sampled_partitions(sample: ClusterSample, topic: str) -> int | None:

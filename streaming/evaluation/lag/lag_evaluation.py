@@ -22,7 +22,7 @@ from streaming.evaluation.lag.next_offsets import FEW_OFFSETS
 from streaming.evaluation.lag.rates import RATES_SCHEMA, rates
 from streaming.evaluation.lag.retention.expiry import EXPIRY_SCHEMA, Starts, expiry
 from streaming.evaluation.lag.retention.lost_records import RETENTION_SCHEMA, Losses, retention
-from streaming.evaluation.lag.retention.time_retention import RetentionMs, seconds_left
+from streaming.evaluation.lag.retention.time_retention import RetentionMs, is_only_by_time, seconds_left
 from streaming.evaluation.lag.status import (
     RECENT_END_OFFSETS_MS,
     STATUS_SCHEMA,
@@ -117,14 +117,17 @@ class LagEvaluation:
 class RetentionInputs:
     """The inputs that concern the retention of records and of committed offsets.
 
-    `earlier` contains the losses up to the previous sample. `topics` contains `retention.ms` of each topic.
-    `expiry_starts` and `offsets_retention_ms` are the inputs of `expiry.py`.
+    `earlier` contains the losses up to the previous sample. `topics` contains `retention.ms` of each topic, and
+    `without_size_limit` the topics that never delete records because of their size. `expiry_starts` and
+    `offsets_retention_ms` are the inputs of `expiry.py`. `commits_read_ms` is an input of `retention`.
     """
 
     earlier: Losses = field(default_factory=dict)
     topics: RetentionMs = field(default_factory=dict)
     expiry_starts: Starts = field(default_factory=dict)
     offsets_retention_ms: int | None = None
+    without_size_limit: frozenset[str] = frozenset()
+    commits_read_ms: pa.Array | None = None
 
 
 NO_RETENTION_INPUTS = RetentionInputs()
@@ -154,8 +157,9 @@ def evaluate_lag(  # noqa: PLR0913, PLR0917 - the inputs of one evaluation
         lowest = _lowest_recent(report, ends)
         lag = partitions["lag"].combine_chunks()
         columns += statuses(windows, lag, read_up_to_ms, lowest, allowed_lag, _tails(report)).columns
-    left_by_time = seconds_left(partitions["topic"], seconds, retained.topics) if retained.topics else None
-    columns += retention(report, starts, retained.earlier, left_by_time).columns
+    left = seconds_left(partitions["topic"], seconds, retained.topics)
+    only_by_time = is_only_by_time(partitions["topic"], left, retained.topics, retained.without_size_limit)
+    columns += retention(report, starts, retained.earlier, left, only_by_time, retained.commits_read_ms).columns
     columns += expiry(partitions, retained.expiry_starts, retained.offsets_retention_ms, report.sampled_at_ms).columns
     columns += rates(report, ends, consumed).columns
     schemas = (partitions.schema, LAG_SECONDS_SCHEMA, STATUS_SCHEMA, RETENTION_SCHEMA, EXPIRY_SCHEMA, RATES_SCHEMA)

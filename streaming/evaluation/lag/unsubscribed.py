@@ -1,17 +1,23 @@
 """Find partitions that a group no longer reads.
 
 If a group stops reading a partition, Kafka by default keeps the committed offset for a week. The lag of the partition
-would grow during this week. So if the group is Stable, the monitor excludes the partition from the lag of the group.
-The first rule that applies determines whether a partition is included or excluded:
+would grow during this week. So the monitor excludes the partition from the lag of the group. The first rule that
+applies determines whether a partition is included or excluded:
 
 1. The members of the group are unknown: the partition is included. Either the group uses `assign`, or the monitor does
    not read the records of this group type.
-2. The group is not Stable: the partition is included. For an Empty group, lag is especially important
-   (kafka-lag-exporter issues 63, 290). During a rebalance, the subscriptions can change.
-3. The subscription of a member is unreadable: the partition is included, because the subscription may contain the
+2. The group is Empty: the partition is included. For an Empty group, lag is especially important (kafka-lag-exporter
+   issues 63, 290). Exception: the partition is excluded if the group stopped reading the topic long before it became
+   Empty. Two facts prove this. First, the group was Stable without the topic for at least `STOPPED_IN_STAGES_MS`, and
+   no later member read the topic. Second, the last commit for the partition is more than `STOPPED_IN_STAGES_MS` older
+   than the time when the group became Empty. A shorter time proves nothing: if the members stop one after the other,
+   the group is Stable without the topics of the first member.
+3. The members of a classic group rebalance, or the state is unknown: the partition is included, because the
+   subscriptions can change. A KIP-848 group has subscriptions also during a rebalance, so rules 4 to 6 apply.
+4. The subscription of a member is unreadable: the partition is included, because the subscription may contain the
    topic.
-4. A member subscribes to the topic or has a partition of the topic: the partition is included.
-5. No member reads the topic: the partition is excluded.
+5. A member subscribes to the topic or has a partition of the topic: the partition is included.
+6. No member reads the topic: the partition is excluded.
 
 Burrow continues to report topics that a group no longer reads (issues 14, 504, 854). Users of klag must exclude such
 topics by configuration (issue 92).
@@ -22,31 +28,95 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streaming.events import Position
 from streaming.group.members import GroupMember, TopicPartitions, members
-from streaming.group.snapshot import STABLE, GroupSnapshot
+from streaming.group.snapshot import ASSIGNING, EMPTY, RECONCILING, STABLE, UNKNOWN, GroupSnapshot
 from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
+
+STOPPED_IN_STAGES_MS = 600_000
+"""Maximum time in which the members of a group stop one after the other (rule 2).
+
+A crashed member leaves after its session timeout (default: 45 s). A member that hangs leaves after
+`max.poll.interval.ms` (default: 5 minutes).
+"""
+
+_SHOWS_SUBSCRIPTIONS = frozenset({STABLE, ASSIGNING, RECONCILING})
+_ALWAYS, _NEVER = 2**63 - 1, -(2**63)
+
+
+class LastRead(msgspec.Struct, frozen=True):
+    """The sorted topics that the members of a group read before the group became Empty (rule 2).
+
+    `empty_since_ms` is the time when the group became Empty, or None if the group is not Empty.
+    """
+
+    topics: tuple[str, ...]
+    empty_since_ms: int | None = None
+
+
+def last_read_after(known: LastRead | None, before: GroupSnapshot, after: GroupSnapshot) -> LastRead | None:
+    """Return the new `LastRead` after an event changed the group from `before` to `after`. None means unknown.
+
+    The topics change with each record that follows a Stable group. They become unknown if the group was created again,
+    or if its state is unknown. If compaction has removed the records of later members, the commits of these members are
+    newer, so rule 2 usually includes their partitions.
+    """
+    if after.totals.incarnations != before.totals.incarnations or after.is_over or after.state == UNKNOWN:
+        return None
+    if after.position is None or after.position == before.position:
+        return known
+    if before.state == STABLE:
+        topics = _topics_of_stable(known, before, after.position)
+    elif after.state == before.state:
+        return known
+    else:
+        topics = None if known is None else known.topics
+    return None if topics is None else LastRead(topics, after.position.timestamp_ms if after.state == EMPTY else None)
+
+
+def _topics_of_stable(known: LastRead | None, stable: GroupSnapshot, end: Position) -> tuple[str, ...] | None:
+    """Return the topics that the members read until `end`, the position of the next record.
+
+    If the group was Stable for less than `STOPPED_IN_STAGES_MS`, the result also contains the earlier topics. When a
+    member leaves a KIP-848 group, the state is even Stable between two records of one append.
+    """
+    topics = read_topics(stable).topics
+    if topics is None:
+        return None
+    if stable.position is None or end.timestamp_ms - stable.position.timestamp_ms < STOPPED_IN_STAGES_MS:
+        return None if known is None else tuple(sorted(topics.union(known.topics)))
+    return tuple(sorted(topics))
 
 
 @dataclass(frozen=True, slots=True)
 class ReadTopics:
-    """The state of a group, and the topics that its members read. `topics` is None if unknown."""
+    """The state of a group, and the topics that its members read. `topics` is None if unknown.
+
+    If the group is Empty, `topics` are the topics of `LastRead`, and `empty_since_ms` is the time when it became Empty.
+    """
 
     state: str
     topics: frozenset[str] | None
+    empty_since_ms: int | None = None
 
 
-def read_topics(snapshot: GroupSnapshot) -> ReadTopics:
-    """Return the topics that a group of consumers reads.
+def read_topics(snapshot: GroupSnapshot, last_read: LastRead | None = None) -> ReadTopics:
+    """Return the topics that a group of consumers reads. If the group is Empty, return the topics of `last_read`.
 
     The topics come from subscriptions, assignments, targets and pending revocations. If at least one topic is unknown,
     `topics` is None. For example, a subscription is unreadable, or only the id of a topic is known.
     """
-    group = members(snapshot)
+    if snapshot.state == EMPTY:
+        if last_read is None:
+            return ReadTopics(EMPTY, None)
+        return ReadTopics(EMPTY, frozenset(last_read.topics), last_read.empty_since_ms)
     if snapshot.protocol_type != CONSUMER_PROTOCOL_TYPE or _hides_topics(snapshot):
         return ReadTopics(snapshot.state, None)
+    group = members(snapshot)
     if any(member.subscribed_topics is None or member.assigned is None for member in group):
         return ReadTopics(snapshot.state, None)
     assigned = {topic for member in group for topic, _ in _partitions(member)}
@@ -68,11 +138,12 @@ def _partitions(member: GroupMember) -> TopicPartitions:
 def is_unsubscribed(commits: pa.Table, groups: Mapping[str, ReadTopics]) -> pa.Array:
     """Return True for each commit whose group no longer reads its topic.
 
-    `commits` has the columns `group_id` and `topic`.
+    `commits` has the columns `group_id`, `topic` and `commit_timestamp_ms`.
 
-    >>> commits = pa.table({"group_id": ["g", "g", "empty"], "topic": ["orders", "old", "old"]})
+    >>> commits = {"group_id": ["g", "g", "empty"], "topic": ["orders", "old", "old"], "commit_timestamp_ms": [7, 7, 7]}
     >>> orders = frozenset({"orders"})
-    >>> is_unsubscribed(commits, {"g": ReadTopics("Stable", orders), "empty": ReadTopics("Empty", orders)}).to_pylist()
+    >>> groups = {"g": ReadTopics("Stable", orders), "empty": ReadTopics("Empty", orders, empty_since_ms=9)}
+    >>> is_unsubscribed(pa.table(commits), groups).to_pylist()
     [False, True, False]
     """
     group_ids = commits["group_id"].combine_chunks().dictionary_encode()
@@ -83,11 +154,17 @@ def is_unsubscribed(commits: pa.Table, groups: Mapping[str, ReadTopics]) -> pa.A
     ).dictionary_encode()
     group_names, topic_names = group_ids.dictionary.to_pylist(), topics.dictionary.to_pylist()
     evaluated = [
-        _is_left_out(groups.get(group_names[pair // len(topic_names)]), topic_names[pair % len(topic_names)])
+        _excluded_before_ms(groups.get(group_names[pair // len(topic_names)]), topic_names[pair % len(topic_names)])
         for pair in pairs.dictionary.to_pylist()
     ]
-    return pa.array(evaluated, pa.bool_()).take(pairs.indices)
+    before_ms = pa.array(evaluated, pa.int64()).take(pairs.indices)
+    return pc.less(commits["commit_timestamp_ms"].combine_chunks(), before_ms)
 
 
-def _is_left_out(group: ReadTopics | None, topic: str) -> bool:
-    return group is not None and group.state == STABLE and group.topics is not None and topic not in group.topics
+def _excluded_before_ms(group: ReadTopics | None, topic: str) -> int:
+    """Return the time before which a commit of the group for the topic must be, so that its partition is excluded."""
+    if group is None or group.topics is None or topic in group.topics:
+        return _NEVER
+    if group.state in _SHOWS_SUBSCRIPTIONS:
+        return _ALWAYS
+    return _NEVER if group.empty_since_ms is None else group.empty_since_ms - STOPPED_IN_STAGES_MS

@@ -31,7 +31,9 @@ many old records in a short time. The monitor would also report silence before i
    if the member joined earlier in the window. A rejoin always counts. A static member is identified by its group
    instance id. A member without a group instance id is identified by client id and host, because its member id changes
    at each restart. Several members can have the same client id and host. If a deployment replaces these members once,
-   the condition is not active, because the replaced members joined before the window began.
+   the condition is not active, because the replaced members joined before the window began. If a group has had no
+   members for longer than `stuck_after_seconds`, the condition is not active. Shorter times without members do not end
+   the condition, because the only member of a group can flap too.
 5. `endless_cooperative_rejoin`: at least COOPERATIVE_ROUNDS successive generations, including the last generation, are
    within the window. Their strategy is not eager. Their only causes are `cooperative_followup` and `unexplained`: no
    member joined or left, and no subscription changed. The condition exists only for classic groups, because members of
@@ -119,10 +121,11 @@ def conditions(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: L
         return ()
     window = window_of(recent, read_up_to_ms, limits)
     is_rolling = is_rolling_restart(_without_starts(recent, window, limits))
+    is_deserted = _is_deserted(recent, read_up_to_ms, limits)
     is_active = {
         ROLLING_RESTART: is_rolling,
-        REBALANCE_STORM: _is_storm(recent, read_up_to_ms, limits) and not is_rolling,
-        FLAPPING_MEMBER: bool(flapping_members(window, limits.flap_threshold)),
+        REBALANCE_STORM: _is_storm(recent, read_up_to_ms, limits) and not is_rolling and not is_deserted,
+        FLAPPING_MEMBER: bool(flapping_members(window, limits.flap_threshold)) and not is_deserted,
         ENDLESS_COOPERATIVE_REJOIN: idle_cooperative_rounds(window) >= COOPERATIVE_ROUNDS,
         DUPLICATE_CLAIMS: any(rebalance.claimed_twice_partitions for rebalance in window),
         **_present_conditions(recent, window, read_up_to_ms - 1000 * limits.stuck_after_seconds),
@@ -140,11 +143,15 @@ def same_until_ms(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits
     return min((at_ms for at_ms in changes_ms if at_ms > read_up_to_ms), default=float("inf"))
 
 
-def _is_storm(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: Limits) -> bool:
+def _is_deserted(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: Limits) -> bool:
+    """Return True if the group has had no members for longer than `stuck_after_seconds` (rules 3 and 4)."""
     latest = latest_generation(recent)
-    is_deserted = not latest.members and latest.timestamp_ms <= read_up_to_ms - 1000 * limits.stuck_after_seconds
+    return not latest.members and latest.timestamp_ms <= read_up_to_ms - 1000 * limits.stuck_after_seconds
+
+
+def _is_storm(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: Limits) -> bool:
     counted, skipped = counted_rebalances(recent, read_up_to_ms, limits)
-    return not is_deserted and len(counted) + skipped >= limits.storm_rebalances
+    return len(counted) + skipped >= limits.storm_rebalances
 
 
 def window_of(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: Limits) -> list[RebalanceSummary]:

@@ -19,7 +19,8 @@ JOINED, GONE, REJOINED, RESUBSCRIBED = "joined", "gone", "rejoined", "resubscrib
 class MemberChange(msgspec.Struct, frozen=True):
     """The change of one member in a rebalance. If the member left, `revoked` contains all of its partitions.
 
-    `revoked` and `assigned` do not contain the partitions that the member has both before and after the rebalance.
+    `revoked` and `assigned` do not contain the partitions that the member has both before and after the rebalance. If
+    the partitions before or after the rebalance are unknown, `revoked` and `assigned` are None.
     """
 
     member_id: str
@@ -28,8 +29,8 @@ class MemberChange(msgspec.Struct, frozen=True):
     client_id: str
     client_host: str
     changes: tuple[str, ...]
-    revoked: TopicPartitions
-    assigned: TopicPartitions
+    revoked: TopicPartitions | None
+    assigned: TopicPartitions | None
 
     @property
     def key(self) -> str:
@@ -51,9 +52,10 @@ def _change(before: GroupMember | None, after: GroupMember | None) -> MemberChan
     member = after or before
     if member is None:
         return None
-    had, has = _targets_before_and_after(before, after)
+    had, has = (() if one is None else one.target for one in (before, after))
+    is_known = had is not None and has is not None
     changes = _kinds_of_change(before, after)
-    if not changes and had == has:
+    if not changes and (not is_known or had == has):
         return None
     return MemberChange(
         member_id=member.member_id,
@@ -62,17 +64,14 @@ def _change(before: GroupMember | None, after: GroupMember | None) -> MemberChan
         client_id=member.client_id,
         client_host=member.client_host,
         changes=changes,
-        revoked=tuple(sorted(set(had).difference(has))),
-        assigned=tuple(sorted(set(has).difference(had))),
+        revoked=_only_in(had, has),
+        assigned=_only_in(has, had),
     )
 
 
-def _targets_before_and_after(
-    before: GroupMember | None, after: GroupMember | None
-) -> tuple[TopicPartitions, TopicPartitions]:
-    """Return the member's targets before and after the rebalance. If a target is unknown, both results are empty."""
-    targets = [() if member is None else member.target for member in (before, after)]
-    return ((), ()) if None in targets else (targets[0] or (), targets[1] or ())
+def _only_in(target: TopicPartitions | None, other: TopicPartitions | None) -> TopicPartitions | None:
+    """Return the partitions that are only in the first target. None if one of the targets is unknown."""
+    return None if target is None or other is None else tuple(sorted(set(target).difference(other)))
 
 
 def _kinds_of_change(before: GroupMember | None, after: GroupMember | None) -> tuple[str, ...]:

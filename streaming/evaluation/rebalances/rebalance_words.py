@@ -31,6 +31,11 @@ _MEMBER_CAUSES = {
     words.MEMBER_JOINED: (JOINED, "joined", "joined"),
     words.SUBSCRIPTION_CHANGED: (RESUBSCRIBED, "changed its subscription", "changed their subscriptions"),
 }
+_EARLIER_CAUSES = {
+    words.MEMBER_GONE: "at least one member left with the downgrade",
+    words.MEMBER_JOINED: "at least one member joined with the downgrade",
+}
+"""The causes of a rebalance if the members left or joined with the downgrade before the rebalance (`rebalances`)."""
 _KINDS = {
     words.FIRST_SEEN: "seen for the first time",
     words.CREATED: "created again",
@@ -115,6 +120,8 @@ def _why(row: Row) -> Iterator[str]:
             changed = f"from {row['previous_protocol'] or 'none'} to {row['protocol'] or 'none'}"
             is_reported = row.get("protocol_source") == BROKER  # earlier versions of the monitor wrote no source
             yield f"the strategy changed {changed}" + (" (reported by the broker)" if is_reported else "")
+        elif cause in _EARLIER_CAUSES and not _members_with(row, _MEMBER_CAUSES[cause][0]):
+            yield _EARLIER_CAUSES[cause]
         elif cause in _MEMBER_CAUSES:
             change, singular, plural = _MEMBER_CAUSES[cause]
             yield f"{_names(row, change)} {singular if len(_members_with(row, change)) == 1 else plural}"

@@ -23,7 +23,9 @@ Rules:
    `cooperative_followup` is not proven: the topic may have been created again. `unexplained`: the records show no other
    cause. If there are several causes, the *primary* cause is the first of them in the order of `CAUSES`.
    `strategy_changed` is first in this order, because it concerns the whole group. `member_gone` precedes
-   `member_joined`, because a new member often replaces a lost member.
+   `member_joined`, because a new member often replaces a lost member. In the record of a downgrade, the remaining
+   members keep their partitions. Only the next rebalance assigns the partitions of the members that left. So members
+   that left or joined with the downgrade are a cause of the next rebalance.
 6. `metadata_changed`: the number of known partitions of a topic rose. Members must subscribe to the topic before and
    after the rebalance. A partition is known if a member has or claims the partition. The known partitions before the
    rebalance also include the partitions that then had no owner. So a partition that gets an owner again does not
@@ -35,17 +37,19 @@ Rules:
    group one by one. Streams groups are not checked for `metadata_changed`.
 7. A partition has moved if its present owner is different from its previous owner. A partition that had no owner
    before, or has no owner now, has not moved. If a cooperative round withholds partitions, the moves of this round are
-   not counted. The next round is compared with the owners before the first round, so each move is counted once.
-   `assignors.fairness` computes `fewest_moves`. `fewest_moves` is None if a partition has no owner or several owners.
-   For Kafka Streams, `fewest_moves` is also None, because its assignor assigns tasks, not partitions.
+   not counted. The next round is compared with the owners before the first round, so each move is counted once. The
+   first rebalance after a downgrade is compared with the owners before the downgrade. `assignors.fairness` computes
+   `fewest_moves`. `fewest_moves` is None if a partition has no owner or several owners. For Kafka Streams,
+   `fewest_moves` is also None, because its assignor assigns tasks, not partitions.
 8. The sync time is the time that the group waited for the leader's assignment. The sync time ends at the timestamp of
    the record. Only the first record of a generation shows the sync time. If the computed sync time is longer than the
    longest rebalance timeout of the members, the sync time is unknown.
 9. If data of a KIP-848 group are missing before or after the rebalance, `causes` is None. `not_known` names the missing
    data. If the subscription of a classic member cannot be decoded, the subscription proves no cause. If the assignment
-   of a classic member cannot be decoded, the moves are unknown. All other proven causes are still reported. An
-   unresolved regular expression is not missing data: the member has no topics yet. When the coordinator resolves the
-   expression, the cause is `subscription_changed`.
+   of a classic member cannot be decoded, the moves are unknown. All other proven causes are still reported. If the
+   owners before a downgrade are unknown, `not_known` of the next rebalance contains `target_assignment`. An unresolved
+   regular expression is not missing data: the member has no topics yet. When the coordinator resolves the expression,
+   the cause is `subscription_changed`.
 """
 
 from __future__ import annotations
@@ -69,7 +73,7 @@ from streaming.evaluation.rebalances.partition_movement import (
 )
 from streaming.events import CLASSIC, CONSUMER, Position
 from streaming.group.members import GroupMember, TopicPartitions, members
-from streaming.group.modern import CURRENT_ASSIGNMENT, RESOLVED_REGEX, is_assigning
+from streaming.group.modern import CURRENT_ASSIGNMENT, RESOLVED_REGEX, TARGET_ASSIGNMENT, is_assigning
 from streaming.group.not_known import unknown_bytes
 from streaming.group.snapshot import DEAD, GroupSnapshot
 
@@ -149,7 +153,8 @@ class RebalanceBaseline(msgspec.Struct, frozen=True):
     round withheld partitions, `owners_before` contains the partitions that each member had before that round. `unowned`
     contains the partitions without an owner after the last rebalance. If `is_partial` is True, the last record was the
     record of an upgrade or downgrade. This record does not contain the partitions of members that left, so `snapshot`
-    does not contain them.
+    does not contain them. After a downgrade, `owners_before` contains the partitions that each member had before the
+    downgrade, or is None if these partitions are unknown.
     """
 
     snapshot: GroupSnapshot | None
@@ -157,6 +162,16 @@ class RebalanceBaseline(msgspec.Struct, frozen=True):
     owners_before: dict[str, TopicPartitions] | None = None
     unowned: TopicPartitions = ()
     is_partial: bool = False
+
+    @property
+    def is_downgrade(self) -> bool:
+        """True if the last record was the record of a downgrade."""
+        return self.is_partial and self.snapshot is not None and self.snapshot.group_type == CLASSIC
+
+    @property
+    def hides_owners(self) -> bool:
+        """True if the owners before a downgrade are unknown."""
+        return self.is_downgrade and self.owners_before is None
 
 
 def rebalance_between(
@@ -186,7 +201,8 @@ def rebalance_between(
     compared = before if kind in _COMPARED else None
     then, now = None if compared is None else members(compared), members(after)
     changes = () if then is None else member_changes(then, now)
-    not_known = (*(_not_known(compared) if compared else ()), *_not_known(after))
+    hidden = (TARGET_ASSIGNMENT,) if kind == REBALANCE and baseline and baseline.hides_owners else ()
+    not_known = (*hidden, *(_not_known(compared) if compared else ()), *_not_known(after))
     is_complete = not _misses_members(compared) and not _misses_members(after)
     proven = _proven(baseline, compared, after, then or (), now) if compared and kind == REBALANCE else {}
     return Rebalance(
@@ -222,11 +238,12 @@ def baseline_after(
     if baseline is not None and rebalance.kind == STATIC_REJOIN:
         return msgspec.structs.replace(baseline, snapshot=after)
     movement, then = rebalance.movement, None
-    if movement.withheld:
+    if movement.withheld or rebalance.kind == DOWNGRADED:
         owners = _owners_before(
             baseline, members(before) if before and rebalance.kind in _COMPARED else None, members(after)
         )
-        then = dict(owners.held)
+        is_unknown = rebalance.kind == DOWNGRADED and (not owners.is_complete or _misses_members(before))
+        then = None if is_unknown else dict(owners.held)
     is_partial = rebalance.kind in {UPGRADED, DOWNGRADED}
     return RebalanceBaseline(after, owners_before=then, unowned=movement.unowned, is_partial=is_partial)
 
@@ -238,8 +255,9 @@ def _owners_before(
     if baseline is None or then is None:
         return OwnersBefore(claims_by_member(now), is_complete=False)
     targets = targets_by_member(then)
+    is_complete = is_all_known(then) and not baseline.hides_owners
     return OwnersBefore(
-        baseline.owners_before or targets, unowned=baseline.unowned, held_last=targets, is_complete=is_all_known(then)
+        baseline.owners_before or targets, unowned=baseline.unowned, held_last=targets, is_complete=is_complete
     )
 
 
@@ -315,11 +333,15 @@ def _proven(
     then: Sequence[GroupMember],
     now: Sequence[GroupMember],
 ) -> Mapping[str, bool]:
-    """Return the causes that concern the whole group, and for each cause True if it is proven."""
+    """Return causes that the members' changes since the baseline do not show, and for each cause True if proven."""
     if baseline is None:
         return {}
+    has = set(map(member_key, then))
+    had = set(baseline.owners_before) if baseline.is_downgrade and baseline.owners_before is not None else has
     had_all = after.group_type in {CLASSIC, CONSUMER} and not baseline.is_partial
     return {
+        MEMBER_GONE: bool(had - has),
+        MEMBER_JOINED: bool(has - had),
         STRATEGY_CHANGED: None not in {before.protocol, after.protocol} and before.protocol != after.protocol,
         METADATA_CHANGED: had_all and metadata_changed(then, baseline.unowned, now),
         COOPERATIVE_FOLLOWUP: _hands_over(baseline, then, now),
@@ -331,7 +353,7 @@ def _hands_over(baseline: RebalanceBaseline, then: Sequence[GroupMember], now: I
 
     Partitions of a member that timed out are ignored, because no round withheld these partitions.
     """
-    if baseline.owners_before is None:
+    if baseline.owners_before is None or baseline.is_downgrade:
         return False
     withheld = set(withheld_from(then, baseline.owners_before, baseline.unowned))
     return any(

@@ -19,7 +19,8 @@ Each rule that applies adds a trouble to the group. The first rule that applies 
 9. The status is WARN, and the lag in seconds is unknown or at least BEHIND_SECONDS. So new groups and groups with a
    small constant lag do not get this trouble.
 10. The state or the lag of the group is unknown. Without a fresh sample, the conditions are also unknown. In the past,
-    the state does not count if no table row contains the state.
+    the state does not count if no table row contains the state. The state of a streams group does not count if its
+    members are known, because no record contains the state of a streams group with members.
 
 If the first rule is the same for two groups, the group with more troubles comes first. Then the higher lag in seconds
 decides, then the higher lag in records, then the group id. Groups without a trouble come last. An unknown lag counts as
@@ -34,11 +35,12 @@ from dataclasses import dataclass
 from assignors.fairness.invariants import Rule
 from streaming.evaluation.assignment.drift import DRIFT
 from streaming.evaluation.assignment.rule_words import in_a_sentence, short_word
-from streaming.evaluation.facts import NO_LEADER, UNKNOWN_TYPE, GroupFacts
+from streaming.evaluation.facts import NO_LEADER, UNKNOWN_TYPE, GroupFacts, Membership
 from streaming.evaluation.lag.lag import LOG_NOT_READ, NO_FRESH_SAMPLE
 from streaming.evaluation.lag.status import Status
 from streaming.evaluation.phrases import counted, in_words
 from streaming.evaluation.rebalances.condition_detectors import HARMLESS, UNOWNED_PARTITIONS
+from streaming.events import STREAMS
 from streaming.group.snapshot import UNKNOWN
 
 SOON_LOST_SECONDS = 3600
@@ -149,7 +151,9 @@ def _expiry(group: GroupFacts) -> Iterator[Trouble]:
 
 
 def _bad_status(group: GroupFacts) -> Iterator[Trouble]:
-    if group.lag.status in _STATUS_WORDS:
+    if group.lag.status == Status.STOP.name and group.membership.members == 0:
+        yield Trouble(5, "no members", "no members: nobody commits, and records wait (STOP)")
+    elif group.lag.status in _STATUS_WORDS:
         yield Trouble(5, *_STATUS_WORDS[group.lag.status])
 
 
@@ -193,7 +197,7 @@ def _slow(group: GroupFacts) -> Iterator[Trouble]:
 
 
 def _unknown(group: GroupFacts) -> Iterator[Trouble]:
-    if group.membership.state == UNKNOWN and group.membership.group_type != UNKNOWN_TYPE:
+    if _hides_state(group.membership):
         why = ", ".join(group.not_known).replace("_", " ")
         yield Trouble(UNKNOWN_RULE, "unknown", f"state unknown: {why}" if why else "state unknown")
     elif NO_FRESH_SAMPLE in group.lag.unknown:
@@ -202,6 +206,12 @@ def _unknown(group: GroupFacts) -> Iterator[Trouble]:
         yield Trouble(UNKNOWN_RULE, "lag unknown", "lag unknown: the monitor cannot read all of __consumer_offsets now")
     elif group.lag.unknown:
         yield Trouble(UNKNOWN_RULE, "lag unknown", f"lag unknown: {', '.join(group.lag.unknown).replace('_', ' ')}")
+
+
+def _hides_state(membership: Membership) -> bool:
+    """Return True if the state is unknown because data are missing (rule 10)."""
+    is_never_recorded = membership.group_type == STREAMS and membership.members is not None
+    return membership.state == UNKNOWN and membership.group_type != UNKNOWN_TYPE and not is_never_recorded
 
 
 _RULES: tuple[Callable[[GroupFacts], Iterator[Trouble]], ...] = (

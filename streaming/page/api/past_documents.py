@@ -103,8 +103,8 @@ class ChangedMember(TypedDict):
     client_id: str
     client_host: str
     changes: list[str]
-    revoked: list[TopicPartition]
-    assigned: list[TopicPartition]
+    revoked: list[TopicPartition] | None
+    assigned: list[TopicPartition] | None
 
 
 class Comparison(Past):

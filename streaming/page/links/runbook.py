@@ -47,6 +47,7 @@ SECTIONS: Final[Mapping[str, str]] = MappingProxyType(
         "rewound": "KafkaGroupRewound",
         "stalled": "KafkaGroupStopped",
         "stopped": "KafkaGroupStopped",
+        "no members": "KafkaGroupWithoutMembers",
         "idle": "KafkaAssignmentSkewed",
         "uneven": "KafkaAssignmentSkewed",
         "topic skew": "KafkaAssignmentSkewed",

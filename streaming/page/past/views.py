@@ -10,7 +10,7 @@ from streaming.delta.cells import timestamp_ms
 from streaming.evaluation.assignment.member_shares import lag_of
 from streaming.evaluation.rebalances.member_changes import GONE, JOINED, REJOINED, RESUBSCRIBED, MemberChange
 from streaming.evaluation.report import GroupReport
-from streaming.group.members import GroupMember, member_name
+from streaming.group.members import GroupMember, TopicPartitions, member_name
 from streaming.group.printable import by_topic
 from streaming.page.rendering import utc_text
 from streaming.past.coverage import Coverage
@@ -109,7 +109,7 @@ class PastMember:
     member: GroupMember
     partitions: int | None
     expected: int | None
-    topics: Sequence[tuple[str, str]]
+    topics: Sequence[tuple[str, str]] | None
     lag: int | None
 
 
@@ -121,7 +121,7 @@ def past_members(group: GroupReport, lag: Mapping[TopicPartition, int | None]) -
             member=member,
             partitions=None if member.target is None else len(member.target),
             expected=None if expected is None else expected.get(member.member_id, 0),
-            topics=by_topic(member.target or ()),
+            topics=_by_topic(member.target),
             lag=lag_of(member.assigned, lag),
         )
         for member in group.members.each
@@ -133,14 +133,14 @@ def past_members(group: GroupReport, lag: Mapping[TopicPartition, int | None]) -
 class PastChange:
     """The change of one member between two generations.
 
-    `lost` and `gained` list each topic with its partition numbers as ranges.
+    `lost` and `gained` list each topic with its partition numbers as ranges. They are None if unknown.
     """
 
     name: str
     member_id: str
     what: str
-    lost: Sequence[tuple[str, str]]
-    gained: Sequence[tuple[str, str]]
+    lost: Sequence[tuple[str, str]] | None
+    gained: Sequence[tuple[str, str]] | None
 
 
 _CHANGES = {GONE: "left", JOINED: "joined", REJOINED: "new member id", RESUBSCRIBED: "changed its subscription"}
@@ -155,11 +155,15 @@ def past_changes(changes: Iterable[MemberChange]) -> Sequence[PastChange]:
             name=member_name(one.client_id, one.client_host, one.group_instance_id),
             member_id=one.member_id,
             what=", ".join(_CHANGES.get(kind, kind) for kind in one.changes) or "stayed",
-            lost=by_topic(one.revoked),
-            gained=by_topic(one.assigned),
+            lost=_by_topic(one.revoked),
+            gained=_by_topic(one.assigned),
         )
         for one in ordered
     ]
+
+
+def _by_topic(partitions: TopicPartitions | None) -> Sequence[tuple[str, str]] | None:
+    return None if partitions is None else by_topic(partitions)
 
 
 def covered(clusters: Iterable[CoveredCluster]) -> Sequence[CoveredCluster]:

@@ -84,7 +84,5 @@ def refuse_group(refusal: Refusal) -> Answer:
 
 
 def catching_up(clusters: Sequence[WatchedCluster]) -> Answer:
-    """Return the JSON document for a cluster that is catching up."""
-    return error(
-        clusters, "the monitor is still reading __consumer_offsets after its start", UNAVAILABLE, ("Retry-After", "5")
-    )
+    """Return the JSON document for clusters that are catching up. The error is the reason of the first cluster."""
+    return error(clusters, clusters[0].why_not_ready, UNAVAILABLE, ("Retry-After", "5"))

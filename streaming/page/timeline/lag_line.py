@@ -11,7 +11,7 @@ lag of the partition. The lag of a group is the sum of the lags of its partition
    row is unknown. So before the first row of the partition, the lag of the group is only a lower bound. If the lag in
    the report is unknown, each known lag of the group is only a lower bound.
 4. If a partition has rows but is not in the report, the sum includes the partition only until its last row. After an
-   end row (`offset_deleted`), the sum excludes the partition, because its committed offset was deleted.
+   end row (`offset_deleted` or `not_subscribed`), the sum excludes the partition.
 5. The value of an interval is the highest lag in the interval. In periods without measurements, the value is unknown.
 """
 

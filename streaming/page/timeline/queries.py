@@ -21,7 +21,7 @@ from streaming.delta.cells import timestamp_ms, utc
 from streaming.delta.stored_at import sampled_times
 from streaming.delta.stored_table import StoredTable, where
 from streaming.delta.tables import COMMIT_GAPS, GROUP_CONDITIONS, GROUP_GENERATIONS, GROUP_LAG, REBALANCES
-from streaming.delta.tables.lag import OFFSET_DELETED
+from streaming.delta.tables.lag import END_REASONS
 from streaming.evaluation.rebalances.rebalance_words import describe_rebalance
 from streaming.group.members import member_name
 from streaming.group.snapshot import OVER, UNKNOWN
@@ -49,18 +49,18 @@ class GroupTables:
         columns = "record_time, offsets_topic_partition, offsets_topic_offset, kind, primary_cause"
         changes = [
             Change(timestamp_ms(row["record_time"]), _position(row), row["kind"], row["primary_cause"])
-            for row in table.query(f"SELECT {columns} FROM stored WHERE {is_read}").to_pylist()  # noqa: S608 - quoted
+            for row in table.rows(f"SELECT {columns} FROM stored WHERE {is_read}")  # noqa: S608 - quoted
         ]
         found = marks(changes, window)
         sql = f"SELECT * FROM stored WHERE {is_read} AND {_positions(last.position for _, last in found)}"  # noqa: S608 - quoted
-        texts = {_position(row): describe_rebalance(row) for row in table.query(sql).to_pylist()} if found else {}
+        texts = {_position(row): describe_rebalance(row) for row in table.rows(sql)} if found else {}
         return [replace(mark, text=texts.get(last.position, "")) for mark, last in found]
 
     def gaps(self, window: Window) -> Sequence[Gap]:
         """Return the commit gaps. Earlier versions of the monitor did not store the start of a commit gap."""
         table = StoredTable(self._root, COMMIT_GAPS)
         is_read = self._where("record_time", window.extend(_GAP_LOOK_BACK_MS))
-        rows = table.query(f"SELECT * FROM stored WHERE {is_read}").to_pylist()  # noqa: S608 - quoted
+        rows = table.rows(f"SELECT * FROM stored WHERE {is_read}")  # noqa: S608 - quoted
         return [_gap(row) for row in rows]
 
     def conditions(self, window: Window) -> Sequence[ConditionRow]:
@@ -75,7 +75,7 @@ class GroupTables:
                 timestamp_ms(row["sampled_time"]),
                 row["detail"] or "",
             )
-            for row in StoredTable(self._root, GROUP_CONDITIONS).query(sql).to_pylist()
+            for row in StoredTable(self._root, GROUP_CONDITIONS).rows(sql)
         ]
 
     def generations(self, window: Window, earlier: Collection[date]) -> Sequence[Generation]:
@@ -87,14 +87,14 @@ class GroupTables:
         table, is_read = StoredTable(self._root, GROUP_GENERATIONS), self._where("record_time", window)
         columns = "record_time, offsets_topic_partition, offsets_topic_offset, state, members IS NULL AS is_unknown"
         order = "record_time, offsets_topic_offset"
-        inside = table.query(f"SELECT {columns} FROM stored WHERE {is_read} ORDER BY {order}").to_pylist()  # noqa: S608 - quoted
+        inside = table.rows(f"SELECT {columns} FROM stored WHERE {is_read} ORDER BY {order}")  # noqa: S608 - quoted
         picked = [column[-1] for column in window.by_column(inside, lambda row: timestamp_ms(row["record_time"]))]
         before = where({"group_id": self._group_id, "cluster": self._cluster}, {*earlier, *window.dates()})
         before += f" AND record_time < '{utc(window.from_ms).isoformat()}'"
         last = (
             f"SELECT {columns} FROM stored WHERE {before} ORDER BY record_time DESC, offsets_topic_offset DESC LIMIT 1"  # noqa: S608 - quoted
         )
-        picked = [*table.query(last).to_pylist(), *picked]
+        picked = [*table.rows(last), *picked]
         return _with_members(picked, table, f"({is_read} OR {before})")
 
     def lag(self, window: Window) -> tuple[LagPartitions, Iterator[LagRows]]:
@@ -172,7 +172,7 @@ def _with_members(picked: Sequence[Mapping[str, Any]], table: StoredTable, is_re
         f" WHERE {is_read} AND {_positions(_position(row) for row in picked)})"
     )
     members: dict[tuple[object, tuple[int, int]], list[Holding]] = {}
-    for row in table.query(sql).to_pylist():
+    for row in table.rows(sql):
         name = member_name(row["client_id"] or "", row["client_host"] or "", row["group_instance_id"])
         one = Holding(row["member_id"], name, row["client_host"] or "", row["partitions"])
         members.setdefault((row["record_time"], _position(row)), []).append(one)
@@ -193,7 +193,7 @@ def _members(row: Mapping[str, Any], members: Sequence[Holding]) -> tuple[Holdin
 
 def _lag_partitions(inside: Sequence[Mapping[str, Any]], last_before: Sequence[Mapping[str, Any]]) -> LagPartitions:
     inside = sorted(inside, key=_partition)
-    ended = {_partition(row) for row in last_before if row["unknown_reason"] == OFFSET_DELETED}
+    ended = {_partition(row) for row in last_before if row["unknown_reason"] in END_REASONS}
     return LagPartitions(
         with_rows=[_partition(row) for row in inside],
         last_ms=np.array([timestamp_ms(row["last_time"]) for row in inside], dtype=np.int64),
@@ -213,7 +213,7 @@ def _lag_rows(rows: pa.Table, with_rows: Sequence[TopicPartition]) -> LagRows:
     partitions = rows["partition"].to_numpy().astype(np.int64)
     waits = pc.fill_null(pc.greater(rows["lag"], 0), fill_value=False)
     ages = pc.if_else(waits, rows["lag_seconds"].cast(pa.float64()), None)
-    is_end = pc.equal(rows["unknown_reason"].cast(pa.string()), OFFSET_DELETED)
+    is_end = pc.is_in(rows["unknown_reason"].cast(pa.string()), value_set=pa.array(sorted(END_REASONS)))
     return LagRows(
         sampled_ms=rows["sampled_time"].cast(pa.int64()).to_numpy() // 1000,
         codes=np.searchsorted(keys, _key(of_topic, partitions)),

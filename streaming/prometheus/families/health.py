@@ -47,6 +47,7 @@ def health_families(
     """
     health = view.health
     yield monitor.READY, [Sample((), is_ready(view, is_fresh=is_fresh))]
+    yield monitor.WAITING_FOR_OFFSETS_TOPIC, [Sample((), health.waits_for_topic)]
     addresses = links.page_url, links.grafana_url, links.runbook_url
     yield monitor.MONITOR_INFO, [Sample((_VERSION, health.source, *addresses), 1)]
     limitations = (*health.not_known, *health.settings_not_known)

@@ -60,6 +60,7 @@ COLUMN_FAMILIES: Final = (
     ColumnFamily(signals.GROUP_CATCH_UP_SECONDS, "groups", "catch_up_seconds"),
     ColumnFamily(signals.GROUP_OFFSETS_EXPIRE_TIMESTAMP_SECONDS, "groups", "offsets_expire_seconds"),
     ColumnFamily(partitions.TOPIC_LAG, "group_topics", "lag_sum"),
+    ColumnFamily(partitions.TOPIC_LAG_UNKNOWN_PARTITIONS, "unknown_topics", "count_all"),
     ColumnFamily(partitions.TOPIC_HOTTEST_PARTITION_RATIO, "hot_topics", "max_to_mean_ratio"),
     ColumnFamily(partitions.PARTITION_LAG, "group_partitions", "lag"),
     ColumnFamily(partitions.PARTITION_LAG_SECONDS, "group_partitions", "lag_seconds"),

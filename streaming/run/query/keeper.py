@@ -78,7 +78,7 @@ class QueryKeeper:
         """Run the query until `stop` is set (rules 3 and 4 of `run.watch`).
 
         Raises RemedyError if a restart of the query cannot help. Raises SecondWriterError if a second monitor writes
-        the rows of the cluster.
+        the rows of the cluster. Raises DifferentClusterError if the brokers belong to a different Kafka cluster.
         """
         sink = BatchSink(
             cluster=self._cluster,
@@ -95,20 +95,27 @@ class QueryKeeper:
             self._readiness.start_over()
             try:
                 self._query = self._start_query(sink, bootstrap, stop)
-                await_query(self._query, lambda: stop.is_set() or claim.refusal is not None or self._has_grown())
+                await_query(self._query, lambda: stop.is_set() or self._must_end(claim) or self._has_grown())
             except (PySparkException, Py4JError, NoCoordinatorError) as failure:
                 if not stop.is_set():
-                    claim.check()
+                    self._check(claim)
                     cause = sink.failure or failure
                     is_new = retry_state.record_failure(cause)
                     check_restart_helps(self._shared_resources.session, self._files, tables, is_new=is_new)
                     self._report_failed(cause, is_new=is_new)
                     stop.wait(retry_state.pause_seconds)
             else:
-                claim.check()
+                self._check(claim)
                 if not self._has_grown():
                     return
                 self.use_partitions(self._partitions_sampled())
+
+    def _must_end(self, claim: WriterClaim) -> bool:
+        return claim.refusal is not None or self._cluster_session.connection.is_different_cluster
+
+    def _check(self, claim: WriterClaim) -> None:
+        claim.check()
+        self._cluster_session.connection.check_cluster()
 
     @property
     def _partitions(self) -> int:

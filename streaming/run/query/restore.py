@@ -21,7 +21,12 @@ from streaming.events import OFFSETS_TOPIC
 from streaming.run.failures import SparkEndedError
 from streaming.run.query.batches import polled_positions
 from streaming.spark.causes import is_spark_gone, plain_cause
-from streaming.spark.checkpoint import CheckpointDamagedError, batch_end_positions, last_committed_batch
+from streaming.spark.checkpoint import (
+    CheckpointDamagedError,
+    batch_end_positions,
+    last_committed_batch,
+    read_identity,
+)
 from streaming.spark.checkpoint_files import QUERY
 from streaming.spark.files import Files
 from streaming.spark.freed_memory import return_freed_memory
@@ -40,9 +45,12 @@ def restore(
 ) -> None:
     """Restore the monitor state and the committed offsets to their values after the last committed batch.
 
-    Raises CheckpointDamagedError.
+    The monitor state can contain values from an earlier run in this process. If the checkpoint is new, these values are
+    removed. Raises CheckpointDamagedError.
     """
-    batch_id, cluster = last_committed_batch(files), settings.kafka.cluster
+    batch_id, cluster, identity = last_committed_batch(files), settings.kafka.cluster, read_identity(files)
+    checkpoint_id = identity.checkpoint_id if identity else ""
+    monitor_state.use_checkpoint(checkpoint_id, has_batch=batch_id is not None)
     if batch_id is None:
         return
     groups, partition_states = _undamaged_state(session, settings, files)

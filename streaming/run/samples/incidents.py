@@ -137,7 +137,7 @@ def _hidden(conditions: GroupConditions, lag_causes: LagCauses) -> frozenset[Evi
     return frozenset(
         {
             *(EvidenceKey(CONDITION, name, group_id) for group_id, name in conditions.hidden),
-            *(EvidenceKey(LAG_CAUSE, kind, group_id) for group_id, kind in lag_causes.hidden),
+            *(EvidenceKey(LAG_CAUSE, name, group_id) for group_id, name in lag_causes.hidden),
         }
     )
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow.compute as pc
 
+from streaming.evaluation.lag.lag import with_unread_hidden_ends
 from streaming.run.failures import FailureLog
 from streaming.run.log_integrity import LogWatch
 from streaming.run.samples.conditions import GroupConditions
@@ -113,6 +114,7 @@ class Sampler:
         listing = self._groups.list_groups()
         subscribed = {topic for record in before.groups.values() for topic in record.topics_to_sample()}
         sample = self._lag_watch.sample(subscribed.union(pc.unique(view.commits["topic"]).to_pylist()))
+        sample = with_unread_hidden_ends(sample, before.sample, before.health.positions)
         lag = self._lag_watch.evaluate(view, before, sample)
         if self._lag_watch.settings_not_known != before.health.settings_not_known:
             self._monitor_state.put_health(settings_not_known=self._lag_watch.settings_not_known)
@@ -132,6 +134,6 @@ class Sampler:
         if ready:
             after.feedback.send_vanished(now, sample)
             if after.lag_tables.is_due:
-                after.lag_tables.write(lag, self._lag_watch.produce_rates(sample))
+                after.lag_tables.write(lag, self._lag_watch.unsubscribed, self._lag_watch.produce_rates(sample))
             self._lag_watch.store_if_due(time.monotonic())
             after.upkeep.start_if_due(sample.deletion_time_ms)

@@ -12,26 +12,31 @@
    would import PySpark from an archive and would have to compile its modules.
 5. The JVM ends when its standard input is closed. So the JVM also ends if this process is killed.
 6. If `spark-submit` started the monitor, the JVM is already running.
+7. A JVM that hangs answers no call, so a stop would wait forever. If the monitor has not closed Spark `STOP_SECONDS`
+   after the stop signal, the JVM is killed. Then every open call to the JVM fails, and the monitor ends.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import logging
 import os
 import shlex
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from streaming.class_archive import ClassArchive, writes_archive
 from streaming.config.environment import without_settings
+from streaming.config.secret_settings import is_for_launch
 from streaming.config.settings import SparkSettings
-from streaming.errors import RemedyError
+from streaming.errors import STAYS, RemedyError
 from streaming.jars import resolve
 from streaming.java import find_java
 from streaming.private_folder import PrivateFolder, private_folder, remove_leftovers
@@ -39,6 +44,12 @@ from streaming.spark.launch.conf import CLASS_PATH, JAVA_OPTIONS, is_one_jvm, la
 
 EXIT_SECONDS = 5.0
 """Maximum time in seconds that the JVM gets to end. After that, it is killed."""
+
+STOP_SECONDS = 40.0
+"""Maximum time in seconds from the stop signal to the end of Spark.
+
+A stop takes at most 20 s if the JVM answers. Our files for systemd, Compose and Kubernetes allow 60 s.
+"""
 
 MALLOC_ARENAS = 2
 """Maximum number of glibc's heaps. The default is eight per core, and each heap keeps its own freed memory."""
@@ -78,7 +89,19 @@ prints a warning, and prevents the use of the JDK's class archive for modules.
 
 
 class SparkStartError(RemedyError):
-    """Error: Spark's JVM ended before it was ready."""
+    """Error: Spark did not start. A restart may help."""
+
+
+class SparkSettingError(SparkStartError):
+    """Error: Spark did not start because of its settings."""
+
+    exit_code = STAYS
+
+
+SETTINGS_REMEDY: Final = "check spark.master, spark.driver_memory and spark.conf"
+
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +133,7 @@ class SparkLaunch:
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
         self._is_over = False
+        self._is_closed = threading.Event()
 
     def begin(self) -> None:
         """Start the JVM in the background. The function does not wait until the JVM is ready (rule 1)."""
@@ -128,9 +152,10 @@ class SparkLaunch:
             return Jvm(self._conf)
         while not self._connection_file.exists():
             if (code := self._process.poll()) is not None:
-                raise SparkStartError(
-                    f"Spark's Java process ended with code {code} while it started: read its output above, and check"
-                    " spark.driver_memory and spark.conf"
+                is_from_settings = ends_because_of_settings(code, self._settings.conf)
+                raise (SparkSettingError if is_from_settings else SparkStartError)(
+                    f"Spark's Java process ended with code {code} while it started: read its output above, and"
+                    f" {SETTINGS_REMEDY}"
                 )
             time.sleep(_POLL_SECONDS)
         if (code := self._process.poll()) is not None:  # it ended while the monitor waited for the topic
@@ -142,8 +167,23 @@ class SparkLaunch:
         content = self._connection_file.read_bytes()  # the port, the length of the secret, the secret
         return Jvm(self._conf, self._process, str(int.from_bytes(content[:4], "big")), content[8:].decode())
 
+    def limit_stop(self, stop: threading.Event) -> None:
+        """Kill the JVM if `end` is not called within `STOP_SECONDS` after `stop` is set (rule 7)."""
+        threading.Thread(target=self._kill_after, args=(stop,), name="limit of the stop", daemon=True).start()
+
+    def _kill_after(self, stop: threading.Event) -> None:
+        stop.wait()
+        if not self._is_closed.wait(STOP_SECONDS) and self._process is not None:
+            _log.warning(
+                "Spark's Java process %d did not stop within %g s after the stop signal, so it is killed",
+                self._process.pid,
+                STOP_SECONDS,
+            )
+            self._process.kill()
+
     def end(self) -> None:
         """End the JVM and wait until it has ended (rule 5). The function does not wait for a download of jars."""
+        self._is_closed.set()
         with self._lock:
             self._is_over = True
         if self._process is None:
@@ -212,6 +252,18 @@ def spark_launch(
             yield launch
         finally:
             launch.end()
+
+
+def ends_because_of_settings(code: int, user_conf: Collection[str]) -> bool:
+    """Return True if only wrong settings can explain the exit code of a JVM that ended while it started.
+
+    A negative code is a signal, for example from the kernel if the memory is full. If `spark.conf` names jars or files,
+    the JVM downloads them first. A failed download and a wrong setting have the same exit code.
+
+    >>> ends_because_of_settings(1, []), ends_because_of_settings(-9, []), ends_because_of_settings(1, ["spark.files"])
+    (True, False, False)
+    """
+    return code > 0 and not any(is_for_launch(name) and name != "spark.master" for name in user_conf)
 
 
 def spark_home() -> Path:

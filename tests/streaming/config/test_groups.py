@@ -223,7 +223,7 @@ def test_a_variable_for_a_single_entry_is_refused_with_the_remedy(monkeypatch: p
         ),
         (
             "match = 'a'\nignore_alerts = 'sometimes'",
-            "ignore_alerts: Input should be a valid boolean, unable to interpret input (got 'sometimes')",
+            "ignore_alerts: write true or false (got 'sometimes')",
             "neither true nor false",
         ),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,13 @@ from pydantic import SecretStr
 
 from assignors import BUILT_IN
 from streaming.cli.config import config
+from streaming.config.durations import LONGEST_DAYS
 from streaming.config.environment import ENVIRONMENT_PREFIX
 from streaming.config.load import ConfigError, Settings, load_settings
 from streaming.config.secret_settings import REDACTED, hide_secrets, is_harmless
 from streaming.config.section import Section
 from streaming.config.security import SecuritySettings
+from streaming.delta.cells import utc
 
 
 def errors(file: Path | None) -> list[str]:
@@ -57,8 +60,6 @@ EVERY = [
 
 ANY_TEXT = {
     ("kafka", "cluster"),
-    ("spark", "master"),
-    ("spark", "driver_memory"),
     ("metrics", "groups_allow"),
     ("metrics", "groups_deny"),
     ("metrics", "topics_allow"),
@@ -89,6 +90,33 @@ def test_an_invalid_regular_expression_is_refused_with_the_reason(file: Path) ->
     ]
 
 
+def test_no_duration_is_longer_than_a_hundred_years(file: Path) -> None:
+    """With a retention of 740,000 days, every maintenance of the tables failed: "date value out of range"."""
+    file.write_text(
+        "[tables]\nretention_days = 36501\nversions_kept_hours = 876001\n[sampling]\ninterval_seconds = 1e300\n"
+        "[[groups]]\nmatch = 'a'\nmax_lag_seconds = 3153600001\n"
+    )
+    assert errors(file) == [
+        "tables.retention_days: Input should be less than or equal to 36500 (got 36501)",
+        "tables.versions_kept_hours: Input should be less than or equal to 876000 (got 876001)",
+        "sampling.interval_seconds: Input should be less than or equal to 3153600000 (got 1e+300)",
+        "[[groups]] entry 1, max_lag_seconds: Input should be less than or equal to 3153600000 (got 3153600001)",
+    ]
+
+
+def test_every_setting_that_is_a_duration_has_this_limit() -> None:
+    """A setting whose type is not in `durations` would accept a number that fails only later."""
+    schema = Settings.model_json_schema()["$defs"].values()
+    settings = [setting for section in schema for setting in section.get("properties", {}).items()]
+    days_in = {"seconds": 1 / 86_400, "hours": 1 / 24, "days": 1}
+    durations = {name: rest for name, rest in settings if name.rpartition("_")[2] in days_in}
+    assert len(durations) >= 13
+    for name, rest in durations.items():
+        maximum = rest.get("maximum") or rest["anyOf"][0]["maximum"]
+        assert maximum * days_in[name.rpartition("_")[2]] == pytest.approx(LONGEST_DAYS), name
+    assert utc(0) - timedelta(days=LONGEST_DAYS), "the maintenance subtracts the retention from a date"
+
+
 @pytest.mark.parametrize(("section", "key"), EVERY)
 def test_every_setting_is_an_environment_variable_too(section: str, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     variable = f"{ENVIRONMENT_PREFIX}{section}__{key}".upper()
@@ -112,16 +140,15 @@ def test_lists_and_tables_are_json_in_the_environment(monkeypatch: pytest.Monkey
     assert {name: value.get_secret_value() for name, value in settings.spark.conf.items()} == {"spark.sql.x": "1"}
 
 
-def test_the_error_for_a_list_that_is_no_json_names_the_environment(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The error once named the file, or "None" without a file."""
+def test_the_error_for_a_list_that_is_no_json_names_the_variable(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error once named the file. Later, it named a class of pydantic instead of the variable."""
     file.write_text("")
-    monkeypatch.setenv("REBALANCE_MONITOR_EVALUATION__STRATEGIES", "range")
+    monkeypatch.setenv("REBALANCE_MONITOR_KAFKA__CLUSTER", "[1 hunter2")
+    monkeypatch.setenv("rebalance_monitor_evaluation__strategies", "[1 hunter2")
     (line,) = errors(file)
-    assert line.startswith("environment: ")
-    assert "evaluation" in line
-    assert line.endswith("write lists and tables as JSON")
+    assert line == (
+        "rebalance_monitor_evaluation__strategies: not valid JSON from character 4: write lists and tables as JSON"
+    )
 
 
 def test_every_error_is_named_at_once(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,12 +191,110 @@ def test_variables_that_kubernetes_sets_for_a_service_of_our_name_are_no_error(
 
 
 @pytest.mark.parametrize(
-    ("content", "why"), [(b"[kafka\n", "not TOML"), (b"\xff", "not UTF-8"), (b"a = 1\na = 2\n", "a key twice")]
+    ("content", "message", "why"),
+    [
+        (b"[kafka\n", "Expected ']'", "not TOML"),
+        (b"a = 1\na = 2\n", "Cannot overwrite a value", "a key twice"),
+        (b"\xff", "not a text in UTF-8: save the file in the encoding UTF-8", "a codec of Python was named"),
+        ("[kafka]\n".encode("utf-16"), "not a text in UTF-8: save the file in the encoding UTF-8", "the same"),
+        (
+            "[kafka]\n".encode("utf-8-sig"),
+            "the file starts with a byte order mark: save the file as UTF-8 without a byte order mark",
+            "the error named a statement in line 1",
+        ),
+    ],
 )
-def test_a_file_that_cannot_be_read_is_named(file: Path, content: bytes, why: str) -> None:
+def test_a_file_that_cannot_be_read_is_named_with_the_remedy(
+    file: Path, content: bytes, message: str, why: str
+) -> None:
+    """A Windows editor adds a byte order mark, or saves UTF-16."""
     file.write_bytes(content)
     (line,) = errors(file)
-    assert line.startswith(f"{file}: "), why
+    assert line.startswith(f"{file}: {message}"), why
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("kafka = 3", "kafka: write the settings in a section [kafka]"),
+        ("[kafka]\nsecurity = 3", "kafka.security: write the settings in a section [kafka.security]"),
+        ("clusters = 3", "clusters: write the settings in a section [clusters.NAME]"),
+        ("[clusters]\neu = 3", "clusters.eu: write the settings in a section [clusters.eu]"),
+        ("[spark]\nconf = 3", "spark.conf: write the settings in a section [spark.conf]"),
+        (
+            "[groups]\nmatch = 'x'",
+            "groups: write each entry in a section [[groups]] (in an environment variable: a JSON list)",
+        ),
+        ("groups = [3]", "[[groups]] entry 1: write a table"),
+        ("[metrics]\nexclude = 'x'", 'metrics.exclude: write a list, for example ["a", "b"] (got \'x\')'),
+        ("[kafka]\ncluster = 3", "kafka.cluster: write a text in quotes (got 3)"),
+        ("[metrics]\nport = 'high'", "metrics.port: write a whole number (got 'high')"),
+        ("[metrics]\nport = 1.5", "metrics.port: write a whole number (got 1.5)"),
+        ("[kafka]\nconnect_timeout_seconds = 'x'", "kafka.connect_timeout_seconds: write a number (got 'x')"),
+        ("[spark]\nclass_archive = 3.5", "spark.class_archive: write true or false (got 3.5)"),
+    ],
+)
+def test_an_error_about_a_type_is_the_remedy(file: Path, line: str, message: str) -> None:
+    """The errors named types of Python, for example "a valid dictionary or instance of KafkaSettings"."""
+    file.write_text(line)
+    assert errors(file) == [message]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[metrics]\nport = true",
+        "[kafka]\nconnect_timeout_seconds = false",
+        "[evaluation]\nallowed_lag = true",
+        "[clusters.eu]\nbootstrap_servers = 'a:1'\nconnect_timeout_seconds = true",
+        "[[groups]]\nmatch = 'x'\nmax_lag_seconds = true",
+    ],
+)
+def test_true_and_false_are_not_numbers(file: Path, line: str) -> None:
+    """`max_lag_seconds = true` was a limit of one second."""
+    file.write_text(line)
+    (error,) = errors(file)
+    assert error.endswith((": write a number (got true)", ": write a number (got false)"))
+
+
+@pytest.mark.parametrize(
+    "master",
+    [
+        "local", "local[1]", "local[*]", "local[2,3]", "local[*, 3]", "local-cluster[2,1,1024]", "yarn",
+        "spark://a:7077", "spark://a:7077,b.example.com:7077", "spark://[::1]:7077", "k8s://https://api:6443",
+        "k8s://http://api:80", "k8s://api",
+    ],
+)  # fmt: skip
+def test_each_master_url_of_sparks_documentation_is_accepted(file: Path, master: str) -> None:
+    file.write_text(f"[spark]\nmaster = '{master}'\n")
+    assert load_settings(file).spark.master == master
+
+
+@pytest.mark.parametrize(
+    ("lines", "setting", "remedy"),
+    [
+        *(
+            (f"[spark]\nmaster = '{master}'", "spark.master", "write local, local[N], local[*], spark://HOST:PORT")
+            for master in ("foo", "", "local[0]", "local[]", "local[2", "localhost", "spark://a", "k8s://", "mesos://a:1")
+        ),
+        *(
+            (f"[spark]\ndriver_memory = '{size}'", "spark.driver_memory", "write a whole number and a unit")
+            for size in ("banana", "", "1024", "1.5g", "0g", "1 g", "1gb", "-1g")
+        ),
+        ("[spark.conf]\n'spark.master' = 'foo'", "spark.conf: spark.master", "write local, local[N]"),
+        ("[spark.conf]\n'spark.driver.memory' = '1024'", "spark.conf: spark.driver.memory", "a unit"),
+        *(
+            (f"[evaluation]\nassignors = ['{reference}']", "evaluation.assignors.0", "write module:attribute")
+            for reference in ("nocolon", ":x", "x:", "", "a:b:c", "a b:c")
+        ),
+    ],
+)  # fmt: skip
+def test_a_value_with_which_run_cannot_start_is_refused(file: Path, lines: str, setting: str, remedy: str) -> None:
+    """`config check` and `doctor` accepted these values. `run` ended, and systemd restarted it for ever."""
+    file.write_text(lines)
+    (error,) = errors(file)
+    assert error.startswith(f"{setting}: ")
+    assert remedy in error
 
 
 @pytest.mark.parametrize(

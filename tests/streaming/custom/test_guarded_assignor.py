@@ -15,6 +15,8 @@ from assignors import BUILT_IN, AssignorFailedError
 from assignors.model import GroupAssignment, GroupSpec, MemberSubscription
 from streaming.custom.child import serve
 from streaming.custom.guarded_assignor import MAX_TIMEOUTS, RETRY_EVERY, FailureReason, GuardedAssignor
+from streaming.errors import STAYS
+from streaming.run.strategies import AssignorSettingError, users_references
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -177,6 +179,36 @@ def test_a_strategy_that_cannot_be_loaded_is_reported(reference: str):
         assert reference in str(failure)
         with pytest.raises(AssignorFailedError):
             _ = guarded.name
+
+
+@pytest.mark.parametrize(
+    ("module", "message"),
+    [
+        ("import time; time.sleep(1000)", "users_module:x: the import did not end within 0.3 s"),
+        ("import os; os._exit(7)", "users_module:x: the import ended its process: exit code 7"),
+        (
+            "import sys; print('last\\nwords'); sys.exit(7)",
+            "users_module:x: the import ended its process: exit code 7: last words",
+        ),
+        ("raise ValueError('two\\nlines')", "users_module:x: ValueError: two lines"),
+    ],
+)
+def test_a_failed_import_is_one_line_with_the_reference(
+    module: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """If the import hung, the text was empty, and `run` ended with an IndexError after 66 s without output."""
+    (tmp_path / "users_module.py").write_text(module)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    if "sleep" in module:
+        monkeypatch.setattr("streaming.custom.guarded_assignor.START_LIMIT_SECONDS", 0.3)
+    with pytest.raises(AssignorFailedError) as failure:
+        _ = GuardedAssignor("users_module:x").name
+    assert str(failure.value) == message
+    assert failure.value.reason == FailureReason.NOT_LOADED
+    with pytest.raises(AssignorSettingError) as error:
+        users_references(("users_module:x",))
+    assert str(error.value) == f"evaluation.assignors: {message}"
+    assert error.value.exit_code == STAYS
 
 
 def test_closing_ends_the_process_and_the_next_group_starts_a_new_one(strategies: str):

@@ -17,7 +17,11 @@ from streaming.delta.on_disk import DeltaTables
 from streaming.delta.rows import arrow_table, quarantine_rows
 from streaming.delta.stored import stored_rows
 from streaming.delta.stored_table import TableReadError
-from streaming.delta.tables import QUARANTINE
+from streaming.delta.table_files import find_table_damage
+from streaming.delta.tables import GROUP_CONDITIONS, QUARANTINE
+from streaming.page.timeline.queries import GroupTables
+from streaming.page.timeline.window import Window
+from streaming.spark.folder import LocalFolder
 
 DAY_MS = 86_400_000
 
@@ -59,6 +63,34 @@ def test_a_damaged_file_is_an_error_of_one_line(root: Path) -> None:
     damaged.write_bytes(damaged.read_bytes()[:50])
     with pytest.raises(TableReadError, match=r"quarantine cannot be read .*: check that the storage is reachable"):
         stored_rows(str(root), QUARANTINE)
+
+
+@pytest.mark.parametrize("microseconds", [1 << 62, -(1 << 62)])
+def test_a_damaged_time_is_a_read_error_and_damage_that_a_repair_finds(tmp_path: Path, microseconds: int) -> None:
+    """One changed byte made a time later than the year 9999. The reader failed without the remedy."""
+    tables = DeltaTables(str(tmp_path))
+    tables.open_all()
+    row = {
+        "cluster": "a",
+        "date": date(1970, 1, 1),
+        "sampled_time": 0,
+        "group_id": "g",
+        "condition": "rebalance_storm",
+        "active": True,
+        "is_repeated": False,
+        "since_time": microseconds,
+        "detail": "",
+        "read_up_to_time": None,
+    }
+    tables.append(GROUP_CONDITIONS, arrow_table(GROUP_CONDITIONS, [row]))
+    remedy = r"cannot be read \(date value out of range\): .* run `rebalance-monitor rebuild --repair-tables`"
+    with pytest.raises(TableReadError, match=remedy):
+        stored_rows(str(tmp_path), GROUP_CONDITIONS)
+    with pytest.raises(TableReadError, match=remedy):
+        GroupTables(str(tmp_path), "a", "g").conditions(Window(0, DAY_MS))
+    damage = find_table_damage(LocalFolder(tmp_path / GROUP_CONDITIONS.name), reads_rows=True)
+    assert damage is not None
+    assert damage.what == "has rows that cannot be read"
 
 
 def test_reading_starts_no_thread_that_can_abort_the_exit(root: Path) -> None:

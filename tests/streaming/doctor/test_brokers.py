@@ -38,6 +38,9 @@ class Brokers:
         """Return the addresses in the metadata."""
         return {1: "kafka-1.internal:9092", 2: "kafka-2:9092"}
 
+    def expect_cluster(self, cluster_id: str | None) -> None:
+        """Do nothing, because the brokers belong to the expected cluster."""
+
     def ask_each(self, requests: Sequence[tuple[int | None, Any]]) -> list[Any]:
         """Answer the first request for the second broker. The network is lost after that request."""
         is_lost = bool(self.sent)

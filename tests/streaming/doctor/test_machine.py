@@ -20,6 +20,7 @@ from streaming.doctor.ask_machine import (
     java_finding,
     memory_of_machine_finding,
     port_finding,
+    strategy_findings,
     tables_finding,
     temporary_folder_finding,
 )
@@ -51,7 +52,6 @@ FOLDER = FolderState("/var/lib/checkpoint", exists=True, free_bytes=20 * GIB, to
         ((2.5, 2.5), "1g", 3, FAILED, "2.7 GiB even with few groups"),
         ((4, 1), "1g", 1, NOTE, "the monitor itself may use the memory, so this is no failure"),
         ((4, 3), "4096m", 1, FAILED, "the heap alone is as large as the limit"),
-        ((4, 3), "plenty", 1, NOT_CHECKED, "Spark will refuse it, but this is no size to compare"),
     ],
 )
 def test_the_memory_must_hold_the_heap_the_python_processes_and_each_cluster(
@@ -238,3 +238,20 @@ def test_a_port_in_use_is_only_a_note_because_the_monitor_may_run() -> None:
         finding = port_finding(MetricsSettings(port=taken.getsockname()[1]))
     assert finding.status == NOTE
     assert (finding.remedy or "").startswith("if the monitor already runs on this machine, ignore this note.")
+
+
+def test_each_strategy_of_the_user_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`doctor` did not load the strategies, so `run` was the first command that found the error."""
+    (tmp_path / "checked_strategies.py").write_text(
+        "from assignors.range.range import RangeAssignor\n"
+        "class Own(RangeAssignor):\n    name = 'own'\n"
+        "def broken():\n    raise ImportError('no such\\ndriver')\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    names = ("Own", "RangeAssignor", "broken")
+    findings = list(strategy_findings(f"checked_strategies:{name}" for name in names))
+    assert [finding.status for finding in findings] == [OK, NOTE, FAILED]
+    assert findings[0].text == "checked_strategies:Own can be loaded; its name is 'own'"
+    assert "the name 'range' of a built-in strategy, so the monitor does not use it" in findings[1].text
+    assert findings[2].text == "checked_strategies:broken: ImportError: no such driver"
+    assert findings[2].remedy == "correct the strategy, or remove it from evaluation.assignors"

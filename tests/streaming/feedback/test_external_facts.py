@@ -127,6 +127,33 @@ def test_names_are_requested_as_long_as_a_row_waits_for_them_even_after_the_grou
     assert facts_for(gone, pending=[advanced([TopicsSampled({"orders": IDENTIFIED})], waiting)]) == ()
 
 
+RACKED = [member("m", rack_id="r1")]
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "fact", "why"),
+    [
+        (formed(4), [*left(9), tombstoned(12), written(13, 1)], IDENTIFIED, "the rows wait for topic ids"),
+        (
+            [*formed(4), tombstoned(9)],
+            [written(13, 1, RACKED)],
+            TopicMetadata(2, NOW_MS, RACKS, "id"),
+            "the later group needs racks, the rows wait for topic ids",
+        ),
+    ],
+)
+def test_rows_get_their_names_if_a_classic_group_has_the_same_id_now(
+    earlier: list[GroupEvent], later: list[GroupEvent], fact: TopicMetadata, why: str
+) -> None:
+    """Before, the sample of the classic group had no topic id and replaced the sample of the waiting rows."""
+    waiting = advanced(earlier[:5])
+    present = advanced(later, advanced(earlier))
+    assert facts_for(present, pending=[waiting]) == (TopicsSampled({"orders": fact}),), why
+    named = advanced([TopicsSampled({"orders": fact})], waiting)
+    assert named.modern is not None
+    assert not named.modern.unnamed_topic_ids()
+
+
 @pytest.mark.parametrize(
     "events",
     [

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from streaming.events import TopicMetadata, TopicsSampled
+from streaming.events import STREAMS, TopicMetadata, TopicsSampled
 from streaming.group.members import GroupMember, members
 from streaming.group.snapshot import GroupSnapshot
 from streaming.protocol.modern import ClassicProtocols, MemberAssignment
@@ -19,6 +19,7 @@ from tests.streaming.groups import (
     member,
     modern_member,
     target,
+    target_epoch,
     tombstoned,
     written,
 )
@@ -81,6 +82,15 @@ def test_members_have_the_timeouts_of_their_protocol() -> None:
 def test_a_topic_without_a_name_is_shown_by_its_id() -> None:
     (one,) = members(advanced(formed(0)))
     assert one.assigned == (("id", 0), ("id", 1))
+
+
+def test_the_topics_and_partitions_of_a_streams_member_are_unknown_and_not_empty() -> None:
+    """KIP-1071: the records contain tasks. Before, each member had 0 partitions, so lag had the cause `no_owner`."""
+    joins = [joined(0, member=modern_member(()), group_type=STREAMS), epoch(1, 3, STREAMS)]
+    assigned = [target(2, "m", (), STREAMS), target_epoch(3, 3, STREAMS), current(4, "m", (), group_type=STREAMS)]
+    for (one,) in (members(advanced(joins)), members(advanced([*joins, *assigned]))):
+        assert (one.subscribed_topics, one.assigned, one.target, one.pending_revocation) == (None, None, None, None)
+    assert one.member_epoch == 3
 
 
 @pytest.mark.parametrize("snapshot", [GroupSnapshot("g"), advanced([written(0, 1), tombstoned(1)])])

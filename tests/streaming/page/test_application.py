@@ -352,6 +352,41 @@ def test_a_monitor_that_lost_its_connection_shows_no_lag(page_scene: Scene) -> N
     )
 
 
+def test_a_full_disk_is_named_as_the_reason_why_the_monitor_is_not_ready(page_scene: Scene) -> None:
+    """The page and `/-/ready` blamed `__consumer_offsets` and the brokers, although the disk was full.
+
+    `/-/ready` names only the setting, because the path of a checkpoint can contain the name of a cluster.
+    """
+    monitor_state = MonitorState()
+    view = page_scene.monitor_state.view()
+    assert view.sample is not None
+    monitor_state.put_sample(view.sample, view.lag)
+    monitor_state.put_health(ready=False, was_ready=True)
+    watched = WatchedCluster(
+        CLUSTER, monitor_state.view(), NOW_MS, STALE_AFTER_MS, full_folders={"tables": "/data/tables"}
+    )
+    reader = RebalanceReader(str(page_scene.tables), CLUSTER, time.monotonic)
+    pages = Pages([ClusterView(CLUSTER, lambda: watched, reader)], STRATEGIES)
+    seen = Seen(ask(pages, "/").text).text
+    assert "The disk with the folder /data/tables" in seen
+    assert "is full. The monitor" in seen
+    assert "a broker does not answer" not in seen
+    assert (
+        ask(pages, "/-/ready").body
+        == b"Not ready: the disk with the folder paths.tables is full: make space on this disk\n"
+    )
+
+
+def test_a_cluster_without_the_offsets_topic_is_not_shown_as_being_read(tmp_path: Path) -> None:
+    """A new cluster has no `__consumer_offsets` until the first commit. The page showed that the monitor reads it."""
+    monitor_state = MonitorState()
+    monitor_state.put_health(waits_for_topic=True)
+    pages = pages_of(monitor_state, tmp_path)
+    assert "waiting for __consumer_offsets" in Seen(ask(pages, "/").text).text
+    for address in ("/-/ready", "/api/v1/groups"):
+        assert "the cluster has no topic __consumer_offsets yet, or hides it" in ask(pages, address).text
+
+
 def test_a_group_blocked_by_an_open_transaction_is_shown_as_unknown(page_scene: Scene) -> None:
     monitor_state = MonitorState()
     view = page_scene.monitor_state.view()

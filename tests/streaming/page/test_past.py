@@ -339,6 +339,7 @@ def test_findings_from_before_a_stop_of_the_monitor_are_unknown_during_the_stop(
     assert "The tables contain no problem of this group at this time." not in calm
     listing = Seen(ask(pages, f"/?at={during}").text).text
     assert gap in listing
+    assert "? of 2 groups needed attention" in listing, "without a measurement, nobody knows"
     assert "storm" not in listing
     assert cause.text not in listing
 

@@ -15,6 +15,7 @@ from streaming.delta.cells import LAST_MS
 from streaming.delta.rows import arrow_table, commit_gap_rows
 from streaming.delta.tables import COMMIT_GAPS, PARTITIONED_BY, REBALANCES
 from streaming.evaluation.group_update import GroupState
+from streaming.evaluation.rebalances.rebalance_words import describe_rebalance
 from streaming.page.last_rebalances import LastRebalances
 from streaming.page.rebalances import CACHE_SECONDS, RebalanceReader
 from streaming.past.moments import format_moment
@@ -60,6 +61,14 @@ def test_the_last_rebalances_are_shown_the_newest_first(tmp_path: Path) -> None:
         (1, "first_seen"),
     ]
     assert lines[1].text.startswith("app@10.4.5.98 is gone; 1 member; 6 partitions moved")
+
+
+def test_a_cause_from_a_downgrade_is_described_without_the_names_of_members() -> None:
+    """The row of the rebalance has no changed members: the members left in the row of the downgrade."""
+    row = {"kind": "rebalance", "causes": ["member_gone"], "changes": [], "members": 1, "unowned": [], "conditions": []}
+    moves = {"moved_partitions": 1, "fewest_moves": 1, "fewest_is_exact": True, "withheld_partitions": 0}
+    text = describe_rebalance({**row, **moves, "sync_time_ms": None, "skipped_generations": 0})
+    assert text == "at least one member left with the downgrade; 1 member; 1 partition moved (1 necessary)"
 
 
 def test_each_rebalance_has_a_link_that_compares_it_with_the_previous_rebalance(tmp_path: Path) -> None:

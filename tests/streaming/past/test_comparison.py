@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from streaming.cli.text.past import lines_between
+from streaming.events import STREAMS
 from streaming.page.api.past_json import comparison_json
 from streaming.page.past.views import CoveredCluster
 from streaming.past import reader
@@ -15,7 +16,7 @@ from streaming.past.coverage import Coverage
 from streaming.past.moments import Generation
 from streaming.past.reader import PastReader
 from streaming.protocol.classic import ClassicMember
-from tests.streaming.groups import emptied, member, tombstoned, written
+from tests.streaming.groups import emptied, epoch, formed, joined, member, target_epoch, tombstoned, written
 from tests.streaming.past.history import CLUSTER, write_life
 
 A, B = member("a", {"orders": [0, 1]}), member("b", {"orders": [2, 3]})
@@ -31,7 +32,7 @@ def compared(folder: Path, one: int | Generation, other: int | Generation) -> Co
 
 def changes(comparison: Comparison) -> dict[str, tuple[tuple[str, ...], int, int]]:
     """Return the kinds of change, and the numbers of lost and gained partitions, of each member."""
-    return {one.member_id: (one.changes, len(one.revoked), len(one.assigned)) for one in comparison.changes}
+    return {one.member_id: (one.changes, len(one.revoked or ()), len(one.assigned or ())) for one in comparison.changes}
 
 
 @pytest.mark.parametrize(
@@ -105,6 +106,20 @@ def test_the_moves_of_a_group_with_unreadable_members_are_unknown(tmp_path: Path
     write_life(tmp_path, [written(10, 1, [A, B]), written(20, 2, [A, unreadable])])
     comparison = compared(tmp_path, Generation(1), Generation(2))
     assert (comparison.moved_partitions, comparison.fewest_moves) == (None, None)
+
+
+def test_the_changed_partitions_of_streams_members_are_unknown_and_not_none(tmp_path: Path) -> None:
+    """KIP-1071: the records contain tasks. Before, a new member had gained 0 partitions."""
+    second = [joined(10, "n", group_type=STREAMS), epoch(11, 4, STREAMS), target_epoch(12, 4, STREAMS)]
+    write_life(tmp_path, [*formed(1, group_type=STREAMS), *second])
+    comparison = compared(tmp_path, Generation(3), Generation(4))
+    assert [(one.member_id, one.changes, one.revoked, one.assigned) for one in comparison.changes] == [
+        ("n", ("joined",), None, None)
+    ]
+    document = comparison_json(CoveredCluster(CLUSTER, Coverage(None, None)), "g", comparison)
+    assert document["changes"][0]["revoked"] is None
+    lines = list(lines_between(str(tmp_path), None, "g", ["3", "4"], as_json=False))
+    assert "member client@127.0.0.1: joined; lost and gained partitions unknown" in lines
 
 
 def test_the_generation_of_a_group_that_was_created_again_is_the_later_one(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from assignors import assignor_named
 from streaming.evaluation.evaluate import RecordedGroup, evaluate
 from streaming.evaluation.group_update import GroupState, apply_batch
-from streaming.events import GroupEvent
+from streaming.events import STREAMS, GroupEvent
 from streaming.group.snapshot import GroupSnapshot
 from streaming.page.api.as_json import summary_json
 from streaming.past.reader import PastReader
@@ -60,6 +60,8 @@ NOT_STORED = {
         pytest.param(formed(1), id="a KIP-848 group"),
         pytest.param(RECONCILING, id="a KIP-848 group that reconciles"),
         pytest.param([epoch(1, 3)], id="a KIP-848 group whose targets are missing"),
+        pytest.param(formed(1, group_type=STREAMS), id="a streams group, whose state is in no record"),
+        pytest.param(formed(1, group_type=STREAMS)[1:], id="a streams group whose member metadata are missing"),
     ],
 )
 def test_after_the_last_row_the_past_is_the_present(tmp_path: Path, events: Sequence[GroupEvent]) -> None:

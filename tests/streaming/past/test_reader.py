@@ -13,6 +13,7 @@ from streaming.delta.cells import timestamp_ms
 from streaming.delta.rows import arrow_table
 from streaming.delta.stored_table import NoTableError
 from streaming.delta.tables import GROUP_GENERATIONS, PARTITIONED_BY
+from streaming.delta.tables.lag import END_REASONS
 from streaming.evaluation.facts import UNKNOWN_TYPE
 from streaming.past.coverage import Coverage
 from streaming.past.moments import Generation
@@ -199,15 +200,16 @@ def test_a_partition_whose_offset_was_deleted_is_gone_on_the_next_date(tmp_path:
         assert sorted(one.partition for one in past.partitions) == partitions
 
 
-def test_a_partition_whose_offset_was_deleted_is_gone_after_its_end_row(tmp_path: Path) -> None:
+@pytest.mark.parametrize("reason", sorted(END_REASONS))
+def test_a_partition_is_gone_after_its_end_row(tmp_path: Path, reason: str) -> None:
     """An offset expired at noon, and a group that only commits was deleted. Until midnight, both kept their lag."""
     write_life(tmp_path, LIFE[:1])
     write_lag(
         tmp_path,
         *(lag_row(DAY_MS, 7, partition=number) for number in (0, 1)),
         lag_row(DAY_MS, 7, group_id="flink"),
-        lag_row(DAY_MS + 60_000, None, reason="offset_deleted"),
-        lag_row(DAY_MS + 60_000, None, reason="offset_deleted", group_id="flink"),
+        lag_row(DAY_MS + 60_000, None, reason=reason),
+        lag_row(DAY_MS + 60_000, None, reason=reason, group_id="flink"),
     )
     reader = PastReader(str(tmp_path), CLUSTER)
     past = reader.group("g", DAY_MS + 60_000)

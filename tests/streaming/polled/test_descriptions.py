@@ -78,3 +78,4 @@ def test_a_streams_group_has_members_and_the_state_from_its_coordinator():
     member = DescribedMember("a", "c", "/h", member_epoch=2, active_tasks=(HeldTask("0", (1,)),))
     snapshot = seen(DescribedGroup("streams", "Stable", "streams", None, (member,), 2, 2))
     assert (snapshot.state, snapshot.member_count(), snapshot.generation_id) == ("Stable", 1, 2)
+    assert [(one.subscribed_topics, one.assigned, one.target) for one in members(snapshot)] == [(None, None, None)]

@@ -74,6 +74,14 @@ def test_a_topics_lag_is_the_sum_of_its_partitions_or_unknown() -> None:
     assert named(series, "rebalance_monitor_partition_lag", group="h") == {"partition=0,topic=orders": 10}
 
 
+def test_each_topic_of_a_group_has_a_lag_or_a_number_of_partitions_with_unknown_lag() -> None:
+    """The dashboard of a topic counts its groups with these two metrics. A group with an unknown lag was missing."""
+    commits = {("g", "orders", 0): 90, ("g", "orders", 1): 70, ("h", "orders", 0): 90, ("h", "orders", 2): 5}
+    series = scraped(monitor_state_of([], commits, sample_of()))
+    assert named(series, "rebalance_monitor_topic_lag") == {"group=g,topic=orders": 40}
+    assert named(series, "rebalance_monitor_topic_lag_unknown_partitions") == {"group=h,topic=orders": 1}
+
+
 def test_a_group_shows_its_last_commit_its_rates_and_its_time_to_catch_up() -> None:
     """The committed offsets of the minute before the sample show 0.5 records/s, and the end offsets 0.25 records/s."""
     columns = [["g", "g"], ["orders", "orders"], [0, 1], [60, 80], [NOW_MS - 1_000, NOW_MS - 2_000]]

@@ -280,8 +280,9 @@ def test_groups_blocked_by_an_open_transaction_are_unknown_and_all_others_are_kn
         "rebalance_monitor_rebalances_failed_total",
         "rebalance_monitor_empty_transitions_total",
         "rebalance_monitor_lag_unknown_partitions",
+        "rebalance_monitor_topic_lag_unknown_partitions",
         "rebalance_monitor_assignment_verdict",
-    }, "counters of read records stay, and the reason of the unknown lag is shown"
+    }, "counters of read records stay, and the reason and the topics of the unknown lag are shown"
     assert named(series, "rebalance_monitor_assignment_verdict", group="g") == {"strategy=range,verdict=unknown": 1}
     (description,) = named(series, "rebalance_monitor_group_info", group="g")
     assert "state=Unknown" in description.split(",")

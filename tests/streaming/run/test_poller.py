@@ -17,6 +17,8 @@ from streaming.evaluation.lag.lag import ClusterSample
 from streaming.events import POLLED_PARTITION
 from streaming.group.listing import (
     CLUSTER_NOT_DESCRIBABLE,
+    GROUP_TYPE_NOT_KNOWN,
+    UNSUPPORTED_VERSION,
     DescribedGroup,
     Description,
     GroupListing,
@@ -69,6 +71,7 @@ class Cluster:
         self.offsets: dict[str, dict[tuple[str, int], int]] = {}
         self.gaps: tuple[ListingGap, ...] = ()
         self.is_away = False
+        self.refused: dict[str, Unanswered] = {}
         self.described: list[str] = []
 
     def list_groups(self) -> GroupListing:
@@ -76,12 +79,14 @@ class Cluster:
         if self.is_away:
             raise KafkaConnectionError("away")
         listed = {name: ListedGroup(one.group_type, "consumer", one.state, 1) for name, one in self.groups.items()}
+        listed.update(dict.fromkeys(self.refused, ListedGroup("share", "share", "Stable", 1)))
         return GroupListing(START_MS, listed, self.gaps)
 
     def describe_groups(self, group_types: Mapping[str, str | None]) -> Mapping[str, Description]:
         """Describe these groups."""
         self.described += group_types
-        return {group_id: self.groups.get(group_id, GroupNotFound()) for group_id in group_types}
+        known: Mapping[str, Description] = {**self.groups, **self.refused}
+        return {group_id: known.get(group_id, GroupNotFound()) for group_id in group_types}
 
     def group_offsets(self, ids: Collection[str]) -> Mapping[str, OffsetsByPartition | Unanswered]:
         """Return the commits of these groups."""
@@ -230,6 +235,43 @@ def test_a_missing_permission_is_reported_and_does_not_delay_readiness(monitor: 
     monitor.poll()
     assert monitor.target() is not None
     assert "hidden_groups" in monitor.monitor_state.view().health.not_known
+
+
+@pytest.mark.parametrize("refusal", [UNSUPPORTED_VERSION, GROUP_TYPE_NOT_KNOWN])
+def test_a_group_that_cannot_be_described_stays_unknown_and_does_not_delay_readiness(
+    monitor: Monitor, caplog: pytest.LogCaptureFixture, refusal: Unanswered
+):
+    """A share group on Kafka 4.0: the cluster was never ready, and the log did not contain the reason."""
+    monitor.cluster.groups, monitor.cluster.refused = {"g": ALONE}, {"shared": refusal}
+    monitor.poll()
+    monitor.batch()
+    assert monitor.target() is not None
+    assert monitor.poller.is_fresh()
+    assert monitor.state.records.keys() == {"g"}, "a group without a state is not shown as empty"
+    assert "hidden_groups" in monitor.monitor_state.view().health.not_known
+    monitor.poll()
+    [line] = caplog.messages
+    assert line == (
+        "prod: the brokers or the monitor do not support some groups, so their states are unknown:"
+        f" {refusal.reason} (groups: 1, for example 'shared')"
+    )
+
+
+def test_the_reason_of_an_incomplete_poll_is_logged_once_until_a_poll_is_complete(
+    monitor: Monitor, caplog: pytest.LogCaptureFixture
+):
+    """The cluster was not ready without a log line. A line per poll would hide all other lines."""
+    line = "prod: a poll is incomplete; trying again: coordinator_load_in_progress"
+    monitor.cluster.gaps = (LOADING, ListingGap(None, CLUSTER_NOT_DESCRIBABLE))
+    monitor.poll()
+    monitor.poll()
+    assert caplog.messages == [line]
+    monitor.cluster.gaps = ()
+    monitor.poll()
+    monitor.batch()
+    monitor.cluster.gaps = (LOADING,)
+    monitor.poll()
+    assert caplog.messages == [line, line]
 
 
 def test_a_group_that_no_coordinator_has_ends_with_its_commits(monitor: Monitor):

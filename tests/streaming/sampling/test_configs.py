@@ -72,21 +72,24 @@ def test_the_retention_of_offsets_is_the_shortest_of_all_brokers(
 
 @pytest.mark.parametrize("version", [1, 4])
 def test_the_settings_of_topics(version: int) -> None:
-    """A topic with an error is absent, so its retention is unknown. Kafka 2.0 answers in version 1."""
+    """A topic with an error is absent, so its retention is unknown. Kafka 2.0 answers in version 1.
+
+    If the brokers do not return `retention.bytes`, the topic may have a size limit.
+    """
     resources: Sequence[Resource] = [
         (TOPIC, "orders", {"retention.ms": "604800000", "cleanup.policy": "delete"}, 0),
-        (TOPIC, "both", {"retention.ms": "1000", "cleanup.policy": "compact,delete"}, 0),
-        (TOPIC, "compacted", {"retention.ms": "1000", "cleanup.policy": "compact"}, 0),
-        (TOPIC, "unlimited", {"retention.ms": "-1", "cleanup.policy": "delete"}, 0),
+        (TOPIC, "both", {"retention.ms": "1000", "retention.bytes": "9", "cleanup.policy": "compact,delete"}, 0),
+        (TOPIC, "compacted", {"retention.ms": "1000", "retention.bytes": "9", "cleanup.policy": "compact"}, 0),
+        (TOPIC, "unlimited", {"retention.ms": "-1", "retention.bytes": "-1", "cleanup.policy": "delete"}, 0),
         (TOPIC, "hidden", {"retention.ms": None, "cleanup.policy": "delete"}, 0),
         (TOPIC, "secret", {}, TOPIC_REFUSED),
     ]
     cluster = Cluster([1], lambda *_: configs_response(*resources, version=version))
     assert Configs(cluster).topic_settings([name for _, name, *_ in resources]) == {  # type: ignore[arg-type]
-        "orders": TopicSettings(604_800_000, is_compacted=False),
-        "both": TopicSettings(1_000, is_compacted=True),
-        "compacted": TopicSettings(None, is_compacted=True),
-        "unlimited": TopicSettings(None, is_compacted=False),
+        "orders": TopicSettings(604_800_000, is_compacted=False, has_size_limit=True),
+        "both": TopicSettings(1_000, is_compacted=True, has_size_limit=True),
+        "compacted": TopicSettings(None, is_compacted=True, has_size_limit=False),
+        "unlimited": TopicSettings(None, is_compacted=False, has_size_limit=False),
     }
     assert cluster.asked == [(None, "DescribeConfigsRequest")]
 

@@ -14,6 +14,8 @@ from kafka.protocol.consumer import OffsetFetchResponse
 from kafka.protocol.metadata import FindCoordinatorResponse
 
 from streaming.group.listing import (
+    GROUP_TYPE_NOT_KNOWN,
+    UNSUPPORTED_VERSION,
     DescribedGroup,
     DescribedMember,
     GroupNotFound,
@@ -25,8 +27,7 @@ from streaming.group.listing import (
 )
 from streaming.protocol.primitives import uuid_text
 from streaming.sampling.connection import Message
-from streaming.sampling.coordinators import UNSUPPORTED_VERSION
-from streaming.sampling.groups import GROUP_TYPE_NOT_KNOWN, Groups
+from streaming.sampling.groups import Groups
 from streaming.sampling.messages import ShareGroupDescribeResponse, StreamsGroupDescribeResponse
 
 NOW_MS = 1_700_000_000_000

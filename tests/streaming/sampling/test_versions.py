@@ -15,11 +15,10 @@ from kafka.structs import OffsetAndMetadata
 from streaming.cli.groups import groups as groups_command
 from streaming.config.settings import KafkaSettings
 from streaming.embedded import EmbeddedBroker
-from streaming.group.listing import DescribedGroup, GroupNotFound
+from streaming.group.listing import UNSUPPORTED_VERSION, DescribedGroup, GroupNotFound
 from streaming.jars import BROKER_SETS
 from streaming.jars.coordinates import KAFKA_VERSION
 from streaming.sampling.connection import Connection
-from streaming.sampling.coordinators import UNSUPPORTED_VERSION
 from streaming.sampling.groups import Groups
 
 OTHER_VERSIONS = sorted(set(BROKER_SETS) - {KAFKA_VERSION})

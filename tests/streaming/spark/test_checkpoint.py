@@ -193,8 +193,13 @@ def test_a_released_lock_can_be_taken_again_and_other_locks_stay(tmp_path: Path)
         pass
 
 
-def test_a_new_holder_waits_for_the_jvm_of_the_killed_holder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After `kill -9` of a monitor, its Spark runs for a moment longer and may write to the checkpoint."""
+def test_a_new_holder_waits_for_the_jvm_of_the_killed_holder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """After `kill -9` of a monitor, its Spark runs for a moment longer and may write to the checkpoint.
+
+    If the JVM hangs, the start takes 20 s longer, and no log line showed the reason.
+    """
     checkpoint = str(tmp_path / "checkpoint")
     with CheckpointLock(checkpoint) as lock:
         lock.write_holder(4711)
@@ -207,6 +212,7 @@ def test_a_new_holder_waits_for_the_jvm_of_the_killed_holder(tmp_path: Path, mon
     monkeypatch.setattr(checkpoint_module, "_is_java", is_java_twice)
     with CheckpointLock(checkpoint):
         assert checked_pids == [4711] * 3
+    assert f"checkpoint {checkpoint}: waiting at most 20 s until process 4711 ends" in caplog.text
     checked_pids.clear()
     with CheckpointLock(checkpoint):
         assert checked_pids == [], "the lock was released, so there is no process to wait for"

@@ -21,6 +21,7 @@ import pytest
 from streaming.errors import STAYS
 from streaming.spark import folder as folder_module
 from streaming.spark.checkpoint import CheckpointError, CheckpointLock, check_files
+from streaming.spark.folder import full_folders
 from tests.streaming.spark.checkpoints import (
     as_nobody,
     empty,
@@ -255,6 +256,19 @@ def test_a_disk_that_cannot_be_written_is_refused_before_spark_starts(
             check_files(str(root))
         assert message in str(refused.value)
         assert refused.value.exit_code == STAYS
+
+
+def test_only_folders_on_a_full_disk_are_reported_as_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`/-/ready` blamed the brokers while the disk of the tables was full. The folder may not exist yet."""
+    folders = {"checkpoint": str(tmp_path / "new" / "checkpoint"), "tables": str(tmp_path / "tables")}
+    (tmp_path / "tables").mkdir()
+    assert full_folders(folders) == {}
+
+    def statvfs(path: Path) -> SimpleNamespace:
+        return SimpleNamespace(f_bavail=0 if path.name == "tables" else 1 << 30, f_frsize=512)
+
+    monkeypatch.setattr(folder_module.os, "statvfs", statvfs)
+    assert full_folders(folders) == {"tables": folders["tables"]}
 
 
 def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:

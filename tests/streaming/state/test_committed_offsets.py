@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import pyarrow as pa
@@ -201,6 +201,31 @@ def test_names_that_decode_to_the_same_text_are_one_name() -> None:
     assert commits_by_name(known) == {("\ufffd", "t", 3): (2, 2)}
     known.apply(table([(keys_of_name[0], 9, TOMBSTONE)]))
     assert commits_by_name(known) == {}
+
+
+class RowRenumberingLock:
+    """A lock. Before the lock is acquired, another thread gives the rows new numbers."""
+
+    def __init__(self) -> None:
+        self.renumber: Callable[[], object] = int
+
+    def __enter__(self) -> None:
+        """Renumber the rows."""
+        self.renumber()
+
+    def __exit__(self, *_: object) -> None:
+        """Release the lock."""
+
+
+def test_invalid_names_are_omitted_although_rows_get_new_numbers_at_the_same_moment() -> None:
+    """The row numbers of invalid names were read before the lock. So a request contained an invalid name."""
+    lock = RowRenumberingLock()
+    known = CommittedOffsets(_lock=lock)  # type: ignore[arg-type]
+    deleted, invalid = [_key(group) for group in range(3)], b"\x00\x01\x00\x01g\x00\x01\xff\x00\x00\x00\x03"
+    known.apply(table([*((key, 0, 1) for key in deleted), (invalid, 1, 1), (commit_key("g"), 2, 1)]))
+    known.apply(table((key, 3, TOMBSTONE) for key in deleted))
+    lock.renumber = known._drop_deleted_rows
+    assert known.commits_of_groups(["g"])["topic"].to_pylist() == ["orders"]
 
 
 def test_views_are_consistent_while_another_thread_writes() -> None:

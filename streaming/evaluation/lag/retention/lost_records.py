@@ -2,7 +2,12 @@
 
 Lag does not show the loss of records. If retention is a month, a lag of a million records may be harmless. If retention
 is an hour, the same lag may be too high. If the lag of a row is unknown, all values of the row are unknown (`lag.py`
-describes the reasons). In the rules, c is `next_offset`, and s is the log start offset. Rules:
+describes the reasons). In the rules, c is `next_offset`. s is the newest log start offset that is not newer than the
+commits. A sample reads commits first and requests log start offsets later. So if a group commits, and a client then
+deletes all records before the commit (Kafka Streams does so every 30 s), the sample can contain the new log start
+offset and the old commit. Such an old commit proves no loss. So s comes from the newest sample up to which the monitor
+has read the group's commits. If no such sample exists, s is the present log start offset, and the values are unknown
+if c < s. Rules:
 
 1. `records_lost` = s - c if c < s, otherwise 0. `records_lost` counts the offsets that the group has not committed and
    can never read. Compaction and aborted transactions leave offsets without records, so `records_lost` is an upper
@@ -19,9 +24,12 @@ describes the reasons). In the rules, c is `next_offset`, and s is the log start
    group has read everything. Otherwise, the rate of the log start offset (rules 4 to 6) and `retention.ms`
    (`time_retention.py`) give two estimates. The smaller estimate is the result. If one estimate is unknown, the other
    estimate is the result. If the first estimate has the kind `at_least` (rule 6) and the second estimate is known, the
-   second estimate is the result. If both estimates are unknown, `seconds_until_lost` is null.
+   second estimate is the result. If both estimates are unknown, `seconds_until_lost` is null. If the rate does not
+   apply (rule 4 of `time_retention.py`), only the second estimate counts.
 4. The rate is unknown if the log start offset moved less than twice within RATE_WINDOW_MS. For example, the rate is
-   unknown for compacted topics and for new topics.
+   unknown for compacted topics and for new topics. The rate is also unknown if the next move is overdue: the last move
+   is more than OVERDUE times the mean time between two moves ago. So the deletion has paused or ended, for example
+   because the topic gets its records in one hour per day.
 5. The rate comes from two moves of the log start offset within RATE_WINDOW_MS: the first move (s1, t1) and the last
    move (s2, t2).
 
@@ -34,7 +42,8 @@ describes the reasons). In the rules, c is `next_offset`, and s is the log start
 
 Limit of the method: it assumes that the group does not commit again. If retention is by time, brokers delete records
 that are older than `retention.ms`. If many records are almost as old as `retention.ms`, the log start offset will soon
-move faster than the rate. The monitor cannot predict DeleteRecords requests and changes of `retention.ms`.
+move faster than the rate. If the rate applies, moves because of DeleteRecords also count. The monitor cannot predict
+DeleteRecords requests and changes of `retention.ms`.
 
 Example: the log start offset rises by 1000 every 600 s. At 1200 s, the log start offset rises to 2000. For c = 4500,
 the result at 1500 s is 2500 / (1000 / 600 s) - 300 s = 1200 s. So the predicted time of the loss is 2700 s. The real
@@ -72,6 +81,9 @@ By default, brokers check every 5 minutes whether they can delete segments.
 
 AHEAD = 10
 
+OVERDUE = 2
+"""Maximum time since the last move, in multiples of the mean time between two moves (rule 4)."""
+
 ESTIMATE = "estimate"
 
 RETENTION_SCHEMA = pa.schema(
@@ -104,13 +116,21 @@ Losses = Mapping[LossKey, Loss]
 _NO_LOSSES: Losses = MappingProxyType({})
 
 
-def retention(
-    lag: LagReport, starts: SampledOffsets, earlier: Losses = _NO_LOSSES, left_by_time: pa.ChunkedArray | None = None
+def retention(  # noqa: PLR0913, PLR0917 - one argument per input
+    lag: LagReport,
+    starts: SampledOffsets,
+    earlier: Losses = _NO_LOSSES,
+    left_by_time: pa.ChunkedArray | None = None,
+    only_by_time: BoolArray | None = None,
+    commits_read_ms: pa.Array | None = None,
 ) -> pa.Table:
     """Return the loss by retention of each row of the report (RETENTION_SCHEMA).
 
     `starts` must contain the sample of the report. `earlier` contains the losses up to the previous sample (`losses`).
-    `left_by_time` contains the estimate of `time_retention.py` for each row.
+    `left_by_time` contains the estimate of `time_retention.py` for each row, and `only_by_time` is True for each row to
+    which the rate does not apply. `commits_read_ms` contains for each row the time of the newest sample up to which the
+    commits of the group were read, or null. If `commits_read_ms` is None, the commits were read up to the sample of the
+    report.
 
     >>> from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, lag_report
     >>> starts = SampledOffsets(LOG_START_POINTS)
@@ -128,10 +148,15 @@ def retention(
     partitions = lag.partitions
     rows = starts.rows(partitions["topic"].combine_chunks(), partitions["partition"].to_numpy())
     is_sampled = starts.sampled_at(rows, lag.sampled_at_ms) & pc.is_valid(partitions["log_start_offset"]).to_numpy()
-    is_known = is_sampled & pc.is_valid(partitions["lag"]).to_numpy()
     committed, waiting = partitions["next_offset"].to_numpy(), partitions["lag"].fill_null(0).to_numpy()
-    beyond = partitions["log_start_offset"].fill_null(0).to_numpy() - committed
-    is_proven = pc.less(partitions["record_offset"], partitions["log_start_offset"]).fill_null(False).to_numpy()
+    log_starts = partitions["log_start_offset"].fill_null(0).to_numpy()
+    if commits_read_ms is not None:
+        read_starts, is_read = _log_starts_at(starts.points, rows, commits_read_ms, is_sampled)
+        is_sampled &= is_read | (log_starts <= committed)
+        log_starts = np.where(is_read, read_starts, log_starts)
+    is_known = is_sampled & pc.is_valid(partitions["lag"]).to_numpy()
+    beyond = log_starts - committed
+    is_proven = pc.less(partitions["record_offset"], pa.array(log_starts)).fill_null(False).to_numpy()
     is_known &= is_proven | (beyond <= 0) | ((beyond > FEW_OFFSETS) & ~partitions["has_transactions"].to_numpy())
     if earlier:
         is_known |= _continues(partitions, np.flatnonzero(is_sampled & ~is_known & (beyond > 0)), earlier)
@@ -140,16 +165,28 @@ def retention(
     past = _lost_since(starts.points, rows, committed, commit_times_ms, is_lost)
     if earlier:
         past = _with_earlier_starts(partitions, past, is_lost, earlier)
+    waits = is_known & (waiting > 0)
+    has_rate = waits if only_by_time is None else waits & ~only_by_time
+    left = None if left_by_time is None else pc.if_else(pa.array(waits), left_by_time, None)
     return pa.table(
         [
             pa.array(np.maximum(beyond, 0), mask=~is_known),
             *past,
-            *_until_lost(
-                starts.points, rows, committed, lag.sampled_at_ms, is_lost, is_known & (waiting > 0), left_by_time
-            ),
+            *_until_lost(starts.points, rows, committed, lag.sampled_at_ms, is_lost, has_rate, left),
         ],
         schema=RETENTION_SCHEMA,
     )
+
+
+def _log_starts_at(
+    points: OffsetPoints, rows: Int64Array, times_ms: pa.Array, is_sampled: BoolArray
+) -> tuple[Int64Array, BoolArray]:
+    """Return the log start offset of each sampled row at the given time, and whether it is known."""
+    at = np.flatnonzero(is_sampled)
+    newest = points.last_until(rows[at], times_ms.fill_null(-1).to_numpy()[at])
+    log_starts, is_known = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.bool_)
+    log_starts[at], is_known[at] = points.offsets[rows[at], np.maximum(newest, 0)], newest >= 0
+    return log_starts, is_known
 
 
 def _lost_since(
@@ -216,17 +253,21 @@ def _until_lost(  # noqa: PLR0913, PLR0917 - one argument per column
     committed_offsets: Int64Array,
     now_ms: int,
     is_lost: BoolArray,
-    waits: BoolArray,
+    has_rate: BoolArray,
     left_by_time: pa.ChunkedArray | None,
 ) -> tuple[pa.Array, pa.Array]:
-    """Return the seconds until the next loss, and the kinds (rules 3 to 6)."""
+    """Return the seconds until the next loss, and the kinds (rules 3 to 6).
+
+    `has_rate` is False for rows without lag and for rows to which the rate does not apply. `left_by_time` is null for
+    rows without lag.
+    """
     seconds, is_at_least = np.zeros(len(rows)), np.zeros(len(rows), dtype=np.bool_)
-    is_known, at = is_lost.copy(), np.flatnonzero(waits)
+    is_known, at = is_lost.copy(), np.flatnonzero(has_rate)
     distinct, back = np.unique(rows[at], return_inverse=True)
-    moved_to, moved_at_ms, rise, stretch_ms = (
+    moved_to, moved_at_ms, rise, stretch_ms, moves = (
         column[back] for column in _moves(points, distinct, now_ms - RATE_WINDOW_MS)
     )
-    has_rate = rise > 0
+    has_rate = (rise > 0) & ((now_ms - moved_at_ms) * (moves - 1) <= OVERDUE * stretch_ms)
     at, moved_to, moved_at_ms = at[has_rate], moved_to[has_rate], moved_at_ms[has_rate]
     rise, stretch_ms = rise[has_rate], stretch_ms[has_rate]
     ahead_ms = (committed_offsets[at] - moved_to) * (stretch_ms / rise) - (now_ms - moved_at_ms)
@@ -236,13 +277,13 @@ def _until_lost(  # noqa: PLR0913, PLR0917 - one argument per column
     if left_by_time is not None:
         left = left_by_time.fill_null(0.0).to_numpy()
         is_better = ~is_known | is_at_least | (left < seconds)
-        applies = waits & ~is_lost & left_by_time.is_valid().to_numpy() & is_better
+        applies = ~is_lost & left_by_time.is_valid().to_numpy() & is_better
         seconds[applies], is_at_least[applies], is_known[applies] = left[applies], False, True
     return pa.array(seconds, mask=~is_known), _kind(is_at_least, ESTIMATE, ~is_known)
 
 
 def _moves(points: OffsetPoints, rows: Int64Array, since_ms: int) -> tuple[Int64Array, ...]:
-    """Return four columns: offset and time of the last move, and the increase of both since the first move.
+    """Return five columns: offset and time of the last move, the increase of both since the first move, and the count.
 
     Only moves since `since_ms` count. With fewer than two moves, the increase of the offset is 0.
     """
@@ -254,7 +295,7 @@ def _moves(points: OffsetPoints, rows: Int64Array, since_ms: int) -> tuple[Int64
     row = np.arange(len(rows))
     moved_to, moved_at_ms = offsets[row, last], times_ms[row, last]
     rise = np.where(is_move.any(axis=1), moved_to - offsets[row, first], 0)
-    return moved_to, moved_at_ms, rise, moved_at_ms - times_ms[row, first]
+    return moved_to, moved_at_ms, rise, moved_at_ms - times_ms[row, first], is_move.sum(axis=1)
 
 
 def _kind(is_at_least: BoolArray, otherwise: str, is_absent: BoolArray) -> pa.Array:

@@ -92,6 +92,10 @@ class OffsetPoints:
         """Return for each row the index of the last point at or below the given offset, or -1 if there is none."""
         return self._first_above(self.offsets, rows, offsets) - 1
 
+    def last_until(self, rows: Int64Array, times_ms: Int64Array) -> Int64Array:
+        """Return for each row the index of the last point at or before the given time, or -1 if there is none."""
+        return self._first_above(self.times_ms, rows, times_ms) - 1
+
     def first_since(self, rows: Int64Array, since_ms: int) -> Int64Array:
         """Return for each row the index of the first point at or after the given time.
 

@@ -38,9 +38,11 @@ from streaming.delta.tables import LAG_CAUSES
 from streaming.evaluation.causes.late_group import ExplainedLag, LateGroup, SampledGroup, follow
 from streaming.evaluation.causes.lateness import WAITING_SECONDS
 from streaming.evaluation.causes.member_work import PartitionWork
+from streaming.evaluation.conditions.commit_gaps import members_since_ms
 from streaming.evaluation.fairness.fairness import among_members
 from streaming.evaluation.fairness.imbalance import THROUGHPUT
 from streaming.evaluation.group_update import GroupState
+from streaming.evaluation.incidents.evidence import lag_cause_name
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.evaluation.lag.lag_seconds import AT_LEAST
@@ -77,9 +79,13 @@ class LagCauses:
 
     @property
     def hidden(self) -> Iterator[tuple[str, str]]:
-        """Pairs (group, kind of cause) of the active causes that the last sample did not find (rules 2 and 3)."""
+        """Pairs (group, name of evidence) of the active causes that the last sample did not find (rules 2 and 3)."""
         shown = self._monitor_state.view().explained_lags
-        return ((group_id, row["cause"]) for group_id, row in self._active.items() if group_id not in shown)
+        return (
+            (group_id, lag_cause_name(row["cause"], row["reason"]))
+            for group_id, row in self._active.items()
+            if group_id not in shown
+        )
 
     def after_sample(self, sample: ClusterSample, lag: LagEvaluation) -> None:
         """Find the causes. The sample must already be in the monitor state."""
@@ -209,6 +215,7 @@ def _sampled_group(group_id: str, rows: list[dict[str, Any]], view: MonitorView,
         fair_records_per_second=_fair_rate(group_id, record, view),
         lost_ms=view.gap_totals.get(group_id, _NO_GAPS).sum_ms + under_way_ms,
         rebalances=record.snapshot.totals.rebalances if record is not None and is_member_group else 0,
+        members_since_ms=members_since_ms(record.rebalance_history.recent) if record is not None else 0,
     )
 
 

@@ -4,10 +4,10 @@ The first write of each UTC date contains the lag and the status of all partitio
 rows that changed. So the rows of at most two dates are sufficient to find the lag at a given time
 (`streaming/past/lag.py`). The deletion of old dates never deletes the last row of a partition.
 
-After the deletion of a committed offset, the next write contains an *end row* for the partition. The `unknown_reason`
-of an end row is `offset_deleted`, and all values are null. After a restart, the first write compares the lag with the
-rows that the table has for the same date. So this write also finds the offsets that were deleted since the previous
-write on this date.
+If a committed offset was deleted, or if the group no longer reads the topic, the next write contains an *end row* for
+the partition. The `unknown_reason` of an end row is `offset_deleted` or `not_subscribed`, and all values are null.
+After a restart, the first write compares the lag with the rows that the table has for the same date. So this write also
+finds the partitions that ended since the previous write on this date.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from streaming.delta.on_disk import DeltaTables
 from streaming.delta.rows import lag_rows
 from streaming.delta.stored_at import last_rows
 from streaming.delta.tables import ASSIGNMENT_IMBALANCE, GROUP_LAG, PARTITION_STATUS
-from streaming.delta.tables.lag import OFFSET_DELETED
+from streaming.delta.tables.lag import END_REASONS, NOT_SUBSCRIBED, OFFSET_DELETED
 from streaming.evaluation.fairness.imbalance import Weights
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.run.samples.lag.work_watch import WorkWatch
@@ -49,15 +49,16 @@ class LagTables:
         """True if the interval since the last write has passed."""
         return time.monotonic() - self._written_seconds >= self._every_seconds
 
-    def write(self, lag: LagEvaluation, rates: Weights) -> None:
+    def write(self, lag: LagEvaluation, unsubscribed: pa.Table, rates: Weights) -> None:
         """Write the rows that changed since the last write. The first write of a date contains all rows.
 
+        `unsubscribed` contains the commits that `lag` does not include, because their groups no longer read the topics.
         `rates` contains the produce rate of each topic partition, in records per second.
         """
         now_seconds, today = time.monotonic(), utc(lag.report.sampled_at_ms).date()
         before = self._written if today == self._written_date else None
         written_keys = self._stored_keys(lag.report.sampled_at_ms) if self._written is None else self._written
-        ended = _end_rows(lag.partitions, written_keys)
+        ended = _end_rows(lag.partitions, written_keys, unsubscribed)
         for table, numbers in _WRITTEN_WHEN_CHANGED.items():
             changed = lag.partitions if before is None else _changed_rows(lag.partitions, before, numbers)
             rows = pa.concat_tables([changed, ended])
@@ -77,7 +78,7 @@ class LagTables:
         now = utc(now_ms)
         columns, dates = (*_KEYS, "sampled_time", "unknown_reason"), {now.date()}
         rows = last_rows(self._tables.root, GROUP_LAG, _KEYS, now, columns=columns, dates=dates, cluster=self._cluster)
-        keys = [{name: row[name] for name in _KEYS} for row in rows if row["unknown_reason"] != OFFSET_DELETED]
+        keys = [{name: row[name] for name in _KEYS} for row in rows if row["unknown_reason"] not in END_REASONS]
         return pa.Table.from_pylist(keys, schema=pa.schema([GROUP_LAG.schema.field(name) for name in _KEYS]))
 
 
@@ -104,9 +105,15 @@ def _changed_rows(now: pa.Table, before: pa.Table, numbers: Sequence[str]) -> pa
     return now.take(rows.combine_chunks().sort())
 
 
-def _end_rows(now: pa.Table, before: pa.Table) -> pa.Table:
-    keys = before.select(_KEYS).cast(pa.schema([now.schema.field(name) for name in _KEYS]))
+def _end_rows(now: pa.Table, before: pa.Table, unsubscribed: pa.Table) -> pa.Table:
+    """Return an end row for each partition in `before` that is not in `now`."""
+    schema = pa.schema([now.schema.field(name) for name in _KEYS])
+    keys, committed = before.select(_KEYS).cast(schema), unsubscribed.select(_KEYS).cast(schema)
     ended = keys.join(now.select(_KEYS), keys=list(_KEYS), join_type="left anti", use_threads=False)
-    columns = {field.name: pa.nulls(ended.num_rows, field.type) for field in now.schema}
-    columns["unknown_reason"] = pa.repeat(OFFSET_DELETED, ended.num_rows).cast(now.schema.field("unknown_reason").type)
-    return pa.table({**columns, **{name: ended[name] for name in _KEYS}}, schema=now.schema)
+    parts = []
+    for reason, join_type in ((OFFSET_DELETED, "left anti"), (NOT_SUBSCRIBED, "left semi")):
+        rows = ended.join(committed, keys=list(_KEYS), join_type=join_type, use_threads=False)
+        columns = {field.name: pa.nulls(rows.num_rows, field.type) for field in now.schema}
+        columns["unknown_reason"] = pa.repeat(reason, rows.num_rows).cast(now.schema.field("unknown_reason").type)
+        parts.append(pa.table({**columns, **{name: rows[name] for name in _KEYS}}, schema=now.schema))
+    return pa.concat_tables(parts)

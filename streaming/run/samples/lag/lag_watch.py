@@ -17,7 +17,8 @@ from assignors import TopicPartition
 from streaming.combine.big_endian import Float64Array, Int64Array
 from streaming.config.settings import ADMIN_API_SOURCE
 from streaming.evaluation.conditions.silence import Silence
-from streaming.evaluation.lag.lag import ClusterSample, LagReport, lag_report
+from streaming.evaluation.group_update import GroupState
+from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, LagReport, lag_report
 from streaming.evaluation.lag.lag_evaluation import (
     LagEvaluation,
     RetentionInputs,
@@ -46,8 +47,8 @@ from streaming.evaluation.lag.unsubscribed import ReadTopics, is_unsubscribed, r
 from streaming.evaluation.rebalances.condition_detectors import Limits
 from streaming.events import POLLED_PARTITION
 from streaming.group.codec import StateVersionError
-from streaming.group.snapshot import GroupSnapshot
 from streaming.run.cluster_clock import ClusterClock
+from streaming.run.samples.lag.commits_read import CommitsRead
 from streaming.run.samples.lag.retention_settings import RetentionSettings
 from streaming.sampling.brokers import Brokers
 from streaming.spark.files import Files
@@ -105,7 +106,9 @@ class LagWatch:
         self._limits = limits
         self._ends = SampledOffsets(END_OFFSET_POINTS)
         self._starts = SampledOffsets(LOG_START_POINTS)
-        self._read_topics: dict[str, tuple[GroupSnapshot, ReadTopics]] = {}
+        self._commits_read = CommitsRead()
+        self._read_topics: dict[str, tuple[GroupState, ReadTopics]] = {}
+        self._unsubscribed = LAG_SCHEMA.empty_table()
         self._stored_seconds = time.monotonic()
 
     def restore(self) -> None:
@@ -159,15 +162,24 @@ class LagWatch:
     def current_commits(self, monitor: MonitorView) -> CommittedOffsetsView:
         """Return the last commits, except commits for topics to which the group no longer subscribes."""
         view = self._committed_offsets.view()
-        left = is_unsubscribed(view.commits, self._topics_by_group(monitor))
-        return view.select(~left.to_numpy(zero_copy_only=False))
+        left = is_unsubscribed(view.commits, self._topics_by_group(monitor)).to_numpy(zero_copy_only=False)
+        self._unsubscribed = view.commits.filter(pa.array(left))
+        return view.select(~left)
+
+    @property
+    def unsubscribed(self) -> pa.Table:
+        """The commits that the last call of `current_commits` excluded."""
+        return self._unsubscribed
 
     def sample(self, topics: Collection[str]) -> ClusterSample:
         """Take a sample of the brokers. Correct the times of the sample with the cluster clock."""
         return self._clock.take_sample(self._brokers.sample(topics))
 
     def evaluate(self, view: CommittedOffsetsView, before: MonitorView, sample: ClusterSample) -> LagEvaluation:
-        """Compute the lag of the commits in `view`. `sample` must be newer than the views `view` and `before`."""
+        """Compute the lag of the commits in `view`. `sample` must be newer than the views `view` and `before`.
+
+        `view` must be newer than `before`.
+        """
         self._use_numbering(view.numbering)
         self._forget_old_logs(view, sample)
         fell_back = self._ends.add(sample.end_offsets, sample.sampled_at_ms)
@@ -186,9 +198,10 @@ class LagWatch:
         windows = self._committed_offsets.observe(view, next_offsets, ends, observed_rows(report))
         times_ms = {number: read.read_up_to_ms for number, read in before.read_up_to.items()}
         polled_at_ms = times_ms.get(POLLED_PARTITION)
+        self._commits_read.add(sample, before.health.positions, polled_at_ms, self._clock.now_ms())
         read_up_to_ms = read_up_to_of_groups(report.partitions["group_id"], times_ms, sample, polled_at_ms)
         consumed = self._consume_rates(view, sample.sampled_at_ms, read_up_to_ms.fill_null(-1).to_numpy())
-        retained = self._retention_inputs(report, before)
+        retained = self._retention_inputs(report, before, sample)
         allowed_lag = self._limits.allowed_lag
         evaluated = evaluate_lag(
             report, self._ends, self._starts, windows, read_up_to_ms, allowed_lag, retained, consumed
@@ -234,13 +247,20 @@ class LagWatch:
         """The retention settings that the brokers did not return."""
         return self._settings.not_known
 
-    def _retention_inputs(self, report: LagReport, before: MonitorView) -> RetentionInputs:
+    def _retention_inputs(self, report: LagReport, before: MonitorView, sample: ClusterSample) -> RetentionInputs:
         has_lag = pc.greater(report.partitions["lag"], 0)
         topics = pc.unique(report.partitions["topic"].filter(has_lag)).to_pylist()
         self._settings.request_if_due(topics, report.sampled_at_ms)
         offsets_ms = self._settings.offsets_retention_ms
         starts = {} if offsets_ms is None else _expiry_starts(report, before)
-        return RetentionInputs(self._losses, self._settings.topic_retention_ms, starts, offsets_ms)
+        return RetentionInputs(
+            self._losses,
+            self._settings.topic_retention_ms,
+            starts,
+            offsets_ms,
+            self._settings.topics_without_size_limit,
+            self._commits_read.times_ms(report.partitions["group_id"], sample),
+        )
 
     def _count_from_next_offsets(
         self, view: CommittedOffsetsView, report: LagReport, end_offsets: Mapping[TopicPartition, int]
@@ -266,13 +286,13 @@ class LagWatch:
         return known_produce_rates(self._ends, sample.sampled_at_ms)
 
     def _topics_by_group(self, view: MonitorView) -> Mapping[str, ReadTopics]:
-        """Return the topics that each group reads. For an unchanged snapshot, the topics come from a cache."""
+        """Return the topics that each group reads. For an unchanged group state, the topics come from a cache."""
         known, self._read_topics = self._read_topics, {}
         for group_id, record in view.groups.items():
-            snapshot, reads = known.get(group_id, (None, None))
-            if reads is None or snapshot is not record.snapshot:
-                reads = read_topics(record.snapshot)
-            self._read_topics[group_id] = (record.snapshot, reads)
+            evaluated, reads = known.get(group_id, (None, None))
+            if reads is None or evaluated is not record:
+                reads = read_topics(record.snapshot, record.last_read)
+            self._read_topics[group_id] = (record, reads)
         return {group_id: reads for group_id, (_, reads) in self._read_topics.items()}
 
 

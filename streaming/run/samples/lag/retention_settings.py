@@ -62,6 +62,11 @@ class RetentionSettings:
         return {topic: retention_ms for topic, retention_ms in known if retention_ms is not None}
 
     @property
+    def topics_without_size_limit(self) -> frozenset[str]:
+        """The requested topics that never delete records because of their size."""
+        return frozenset(topic for topic, settings in self._known_topics() if not settings.has_size_limit)
+
+    @property
     def compacted_topics(self) -> frozenset[str]:
         """The requested topics that are compacted."""
         return frozenset(topic for topic, settings in self._known_topics() if settings.is_compacted)

@@ -137,6 +137,15 @@ def test_rebalances_before_the_group_was_late_do_not_count() -> None:
     assert (cause.kind, cause.rebalances, cause.lost_seconds, cause.window_seconds) == ("rebalancing", 3, 60, 90)
 
 
+def test_the_time_without_members_is_not_lost_to_a_rebalance() -> None:
+    """Rule 4 of `late_group.py`. An outage of 130 s looked like a rebalance of 130 s when the application came back."""
+    gap = {"lost_ms": 130_000, "rebalances": 1}
+    samples = [SAMPLED, SAMPLED, SAMPLED, replace(SAMPLED, **gap, members_since_ms=NOW_MS + 85_000)]
+    assert explained_after(*samples).cause.kind == "unknown"
+    samples[3] = replace(SAMPLED, **gap)
+    assert explained_after(*samples).cause.lost_seconds == 90, "the group had members for the whole time"
+
+
 def test_the_window_is_at_most_five_minutes() -> None:
     """A rebalance storm that ended ten minutes ago does not explain the lag of now."""
     samples = [replace(SAMPLED, lost_ms=300_000 if at > 10 else 0) for at in range(31)]

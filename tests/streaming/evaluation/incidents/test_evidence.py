@@ -53,6 +53,11 @@ CASES = [
     Case(report(conditions=condition("subscription_mismatch")), {}, "rule 2: it can last for months"),
     Case(report(cause=Cause("stopped", "no_commits", since_ms=SINCE_MS)), {"stopped": SINCE_MS}, "a known cause"),
     Case(
+        report(cause=Cause("stopped", "no_members", since_ms=SINCE_MS)),
+        {"no_members": SINCE_MS},
+        "rule 1: nobody can restart the members of a group without members",
+    ),
+    Case(
         report(cause=Cause("unknown", "catching_up", since_ms=SINCE_MS), lag=GroupLag(seconds=40)),
         {},
         "rule 2: the group catches up and is not above its limit",

@@ -9,7 +9,7 @@ from typing import NamedTuple, get_args
 import pytest
 
 from streaming.delta.incident_rows import restore_incident
-from streaming.evaluation.causes.cause import Kind
+from streaming.evaluation.causes.cause import NO_MEMBERS, Kind
 from streaming.evaluation.incidents.evidence import NO_COORDINATOR, RECORDS_LOST, Evidence
 from streaming.evaluation.incidents.incident import MAX_EVIDENCE
 from streaming.evaluation.incidents.incident_cause import PRECEDENCE, UNKNOWN, incident_cause
@@ -61,6 +61,11 @@ CASES = [
         "stopped",
         "rule 4: only one of three groups has a hot partition",
     ),
+    Case(
+        [evidence("no_members", source="lag_cause"), evidence("rebalancing", minute=2, source="lag_cause")],
+        "no_members",
+        "rule 4: when the application starts again, its members join",
+    ),
     Case([evidence("lag_above_limit", source="lag")], "unknown", "rule 5"),
     Case([evidence("no_coordinator", source="coordinator", coordinator=3)], "no_coordinator", "rule 4: only one group"),
     Case(
@@ -81,7 +86,7 @@ def test_the_first_rule_that_applies_names_the_cause(case: Case) -> None:
 def test_every_condition_and_every_cause_of_lag_has_a_place_and_an_advice() -> None:
     """A new condition without a place in PRECEDENCE would be an incident of unknown cause."""
     known = (
-        {*GROUP_CONDITION.label_values["condition"], *get_args(Kind), RECORDS_LOST, NO_COORDINATOR}
+        {*GROUP_CONDITION.label_values["condition"], *get_args(Kind), NO_MEMBERS, RECORDS_LOST, NO_COORDINATOR}
         - HARMLESS
         - {UNKNOWN}
     )
@@ -116,9 +121,35 @@ def test_the_story_answers_who_since_when_why_how_bad_and_what_now() -> None:
         "The incident started at 2026-11-21 22:26:40 UTC.",
         "6 groups are affected: g0, g1, g2 and 3 more. 2 groups recovered.",
         "Retention deleted records that 1 group had not read: g4.",
+        "Increase the retention of the topic. Keep the new value until the group has caught up. The section "
+        "KafkaRecordsLost of the runbook describes all steps. "
         "If the broker is down, start it. Check the replicas of __consumer_offsets. Restart members only after the "
         "groups can commit again. The section KafkaCoordinatorTrouble of the runbook describes all steps.",
     )
+
+
+def test_a_group_without_members_does_not_get_the_advice_to_restart_its_members() -> None:
+    """The incident named the section KafkaGroupStopped. Its first sentence is "The group has members"."""
+    (incident,) = Followed().sample(0, [evidence("no_members", source="lag_cause")])
+    assert story(incident, utc_text).what_now == (
+        "If the application is down, start it. The section KafkaGroupWithoutMembers of the runbook describes all steps."
+    )
+
+
+def test_while_records_are_lost_the_first_advice_is_to_stop_the_loss() -> None:
+    """The alert said "Immediately raise retention.ms". The page of the incident only said "restart the members"."""
+    lost, stopped = evidence(RECORDS_LOST, minute=1, source="loss"), evidence("stopped", source="lag_cause")
+    followed = Followed()
+    (incident,) = followed.sample(1, [stopped, lost])
+    assert story(incident, utc_text).what_now == (
+        "Increase the retention of the topic. Keep the new value until the group has caught up. The section"
+        " KafkaRecordsLost of the runbook describes all steps. Read the logs of the members. Then start or restart the"
+        " members. The section KafkaGroupStopped of the runbook describes all steps."
+    )
+    (incident,) = followed.sample(2, [stopped])
+    assert "retention" not in story(incident, utc_text).what_now, "no records are lost any more"
+    (incident,) = Followed().sample(1, [lost])
+    assert story(incident, utc_text).what_now.count("Increase the retention") == 1
 
 
 def test_if_an_earlier_fact_joins_the_story_has_both_starts() -> None:

@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assignors.coordinator import coordinator_partition
-from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, LagReport, LogEnds, lag_report
+from streaming.evaluation.lag.lag import (
+    LAG_SCHEMA,
+    ClusterSample,
+    LagReport,
+    LogEnds,
+    blocked_groups,
+    lag_report,
+    with_unread_hidden_ends,
+)
 from streaming.events import TopicMetadata
 
 COMMITS_SCHEMA = pa.schema(list(LAG_SCHEMA)[:5])
@@ -136,3 +144,39 @@ def test_lag_is_never_negative_and_known_exactly_if_the_end_is_not_before_the_co
         known = end is not None and end >= row["committed_offset"]
         assert row["lag"] == (end - row["committed_offset"] if end is not None and known else None)
         assert (row["lag"] is None) != (row["unknown_reason"] is None), "a row has either a lag or a reason"
+
+
+@pytest.mark.parametrize(
+    ("samples", "is_blocked", "why"),
+    [
+        ([(900, 900, 100)], False, "the query is late, but there was no transaction"),
+        ([(900, 100, 100)], True, "the transaction is open"),
+        ([(900, 100, 100), (905, 905, 100)], True, "the transaction ended, and the query has not read the records"),
+        ([(900, 100, 100), (905, 905, 899)], True, "the query has not read all of them"),
+        ([(900, 100, 100), (905, 905, 900)], False, "only records that were never hidden are unread"),
+        ([(900, 100, 100), (905, 905, 100), (990, 990, 899)], True, "this is remembered until the query has read them"),
+        ([(900, 100, 100), (905, 905, 100), (990, 990, 950)], False, "the query has read them"),
+        (
+            [(900, 100, 100), (905, 905, 100), (990, 990, 950), (2_000, 2_000, 950)],
+            False,
+            "late, and not blocked again",
+        ),
+        ([(900, 100, 100), None, (905, 905, 100)], True, "one sample did not contain the partition"),
+        ([(900, 100, 100), (950, 920, 920), (960, 960, 940)], True, "a second transaction"),
+        ([(900, 100, 100), (300, 300, 300)], False, "the log was truncated: the hidden records no longer exist"),
+    ],
+)
+def test_a_partition_is_blocked_until_the_records_of_the_transaction_are_read(
+    samples: list[tuple[int, int, int] | None], why: str, *, is_blocked: bool
+) -> None:
+    """A transaction was open for a minute. When it ended, its neighbours had a false lag of a minute, and WARN.
+
+    Each sample is given as the high watermark, the last stable offset, and the position of the query before the sample.
+    """
+    known: ClusterSample | None = None
+    for sampled in samples:
+        ends, positions = ({}, {}) if sampled is None else ({0: LogEnds(*sampled[:2])}, {0: sampled[2]})
+        sample = ClusterSample(1_000, offsets_topic=ends, offsets_topic_partitions=1)
+        known = with_unread_hidden_ends(sample, known, positions)
+    assert known is not None
+    assert blocked_groups(known)("g") == is_blocked, why

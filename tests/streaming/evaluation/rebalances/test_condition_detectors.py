@@ -384,6 +384,14 @@ def test_a_flapping_member(recent: list[RebalanceSummary], flapping: tuple[str, 
     assert tuple(sorted(flapping_members(in_window, LIMITS.flap_threshold))) == flapping
 
 
+def test_a_group_that_has_had_no_members_for_a_long_time_has_no_flapping_member() -> None:
+    """Nobody joins and leaves any more. A critical alert said "rebalances again and again" about such a group."""
+    left = [*restarts(3, start=9.9), rebalance(5, gone="all", members=0)]
+    assert FLAPPING_MEMBER in conditions(left, NOW_MS - 1, LIMITS), "the only member can come back"
+    assert FLAPPING_MEMBER not in conditions(left, NOW_MS, LIMITS)
+    assert flapping_members(left, LIMITS.flap_threshold), "the window still contains the restarts"
+
+
 COOPERATIVE = {"protocol": "cooperative-sticky"}
 
 

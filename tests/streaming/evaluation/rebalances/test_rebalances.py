@@ -542,19 +542,101 @@ def test_an_undecodable_record_is_a_skipped_generation() -> None:
     assert (rebalance.kind, rebalance.causes, rebalance.skipped_generations) == ("rebalance", ("member_gone",), 1)
 
 
+TWO = [
+    *(joined(0, "a"), joined(1, "n"), epoch(2, 3)),
+    *(target(3, "a", (("id", (0,)),)), target(4, "n", (("id", (1,)),)), target_epoch(5, 3)),
+]
+"""Two members of a KIP-848 group, each with one partition of `orders`."""
+JOINING = [joined(6, "b"), epoch(7, 4)]
+"""A member joins, but the coordinator computes no target."""
+DOWNGRADE = tombstoned(9, append_of=10)
+
+
 def test_after_a_downgrade_the_number_of_partitions_is_no_cause() -> None:
     """A downgrade record has only the remaining members' partitions.
 
     Before, the next rebalance was `metadata_changed`.
     """
-    two = [
-        *(joined(0, "m"), joined(1, "n"), epoch(2, 3)),
-        *(target(3, "m", (("id", (0,)),)), target(4, "n", (("id", (1,)),)), target_epoch(5, 3)),
-    ]
     classic = [written(10, 4, [a(0)]), written(11, 5, [a(0, 1)]), written(12, 6, [a(0, 1, 2)])]
-    rows = rebalances_of([*two, NAMED, tombstoned(9, append_of=10), *classic])
+    rows = rebalances_of([*TWO, NAMED, DOWNGRADE, *classic])
     assert [row.kind for row in rows] == ["first_seen", "deleted", "downgraded", "rebalance", "rebalance"]
-    assert [row.causes for row in rows[-2:]] == [("unexplained",), ("metadata_changed",)]
+    assert [row.causes for row in rows[-2:]] == [("member_gone",), ("metadata_changed",)]
+
+
+@pytest.mark.parametrize(
+    ("events", "causes", "moved", "fewest", "why"),
+    [
+        (
+            [DOWNGRADE, written(10, 4, [a(0)]), written(11, 5, [a(0, 1)])],
+            ("member_gone",),
+            1,
+            1,
+            "n left, and a got n's partition",
+        ),
+        (
+            [DOWNGRADE, written(10, 4, [a(0)]), written(11, 4, [a(0)]), written(12, 5, [a(0, 1)])],
+            ("member_gone",),
+            1,
+            1,
+            "the record of the downgrade was written again",
+        ),
+        (
+            [DOWNGRADE, cooperative(10, 4, a(0, owned=[("orders", 1)])), cooperative(11, 5, a(0, 1))],
+            ("member_gone",),
+            1,
+            1,
+            "the record contains old claims, so it is not the first round of a cooperative rebalance",
+        ),
+        (
+            [*JOINING, DOWNGRADE, written(10, 4, [a(0), b()]), written(11, 5, [a(0), b(1)])],
+            ("member_gone", "member_joined"),
+            1,
+            1,
+            "b joined before, but the coordinator never computed its target",
+        ),
+        (
+            [DOWNGRADE, *(written(10 + n, 4 + n, [a(0), member("n", {"orders": [1]})]) for n in (0, 1))],
+            ("unexplained",),
+            0,
+            0,
+            "all members stayed",
+        ),
+        (
+            [DOWNGRADE, written(10, 4, [a(0)]), written(11, 5, [a(0, 1)]), written(12, 6, [a(0, 1)])],
+            ("unexplained",),
+            0,
+            0,
+            "only the first rebalance has the causes of the downgrade",
+        ),
+    ],
+)
+def test_a_rebalance_after_a_downgrade_has_its_causes_and_its_moves(
+    events: list[GroupEvent], causes: tuple[str, ...], moved: int, fewest: int, why: str
+) -> None:
+    """Every downgrade ended with a rebalance without a cause, and "no partition moved" although partitions moved."""
+    row = rebalances_of([*TWO, NAMED, *events])[-1]
+    assert (row.kind, row.causes) == ("rebalance", causes), why
+    assert (row.movement.moved_partitions, row.movement.fewest_moves) == (moved, fewest), why
+
+
+def test_the_moves_after_a_downgrade_are_counted_in_the_last_cooperative_round() -> None:
+    """Member n left with the downgrade. The first round withholds orders-0 and assigns n's partition."""
+    rounds = [
+        cooperative(10, 4, a(0), b()),
+        cooperative(11, 5, a(1, owned=[("orders", 0)]), b()),
+        cooperative(12, 6, a(1), b(0)),
+    ]
+    first, second = rebalances_of([*TWO, NAMED, *JOINING, DOWNGRADE, *rounds])[-2:]
+    assert (first.causes, first.movement.moved_partitions) == (("member_gone", "member_joined"), None)
+    assert (second.causes, second.movement.moved_partitions) == (("cooperative_followup",), 2)
+
+
+def test_causes_and_moves_are_unknown_if_the_owners_before_a_downgrade_are_unknown() -> None:
+    """Compaction removed the target of a member. Before, the cause was `unexplained`, and 0 partitions had moved."""
+    without_target = [joined(0, "a"), joined(1, "n"), epoch(2, 3), target(3, "a", (("id", (0,)),)), target_epoch(5, 3)]
+    row = rebalances_of([*without_target, NAMED, DOWNGRADE, written(10, 4, [a(0)]), written(11, 5, [a(0, 1)])])[-1]
+    assert (row.kind, row.causes, row.not_known) == ("rebalance", None, ("target_assignment",))
+    assert (row.movement.moved_partitions, row.movement.fewest_moves) == (None, None)
 
 
 def test_a_starting_share_group_gets_no_changed_number_of_partitions() -> None:

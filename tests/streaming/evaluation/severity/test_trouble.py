@@ -36,7 +36,7 @@ def group(group_id: str = "g", **facts: object) -> GroupReport:
     throughput = Imbalance(measure=THROUGHPUT, scope=MEMBER, largest=largest, excess=excess)
     report = GroupReport(
         group_id,
-        Membership("classic", protocol="range", **given("state coordinator members")),
+        Membership(left.pop("group_type", "classic"), protocol="range", **given("state coordinator members")),  # type: ignore[arg-type]
         AssignmentReport((own,), **violation_counts),
         FairnessReport((shares, throughput), **given("skewed_topics remedy")),
         lag=GroupLag(**given("records unknown seconds status records_lost seconds_until_lost seconds_until_expiry")),
@@ -113,6 +113,11 @@ def group(group_id: str = "g", **facts: object) -> GroupReport:
         ({"status": "REWIND"}, [(5, "rewound")], "rule 5"),
         ({"status": "STALL"}, [(5, "stalled")], "rule 5"),
         ({"status": "STOP"}, [(5, "stopped")], "rule 5"),
+        (
+            {"status": "STOP", "members": 0},
+            [(5, "no members")],
+            "rule 5: the section of the runbook is a different one",
+        ),
         ({"idle": 1, "largest": 2}, [(6, "idle")], "rule 6"),
         ({"idle": 2, "largest": 1}, [], "rule 6: no member has a partition to spare"),
         (
@@ -134,6 +139,21 @@ def group(group_id: str = "g", **facts: object) -> GroupReport:
         ({"status": "WARN", "seconds": 29.9}, [], "rule 9: the lag is small"),
         ({"status": "WARN", "seconds": None}, [(9, "too slow")], "rule 9: an unknown lag does not remove the trouble"),
         ({"state": "Unknown", "not_known": ("blocked",)}, [(10, "unknown")], "rule 10"),
+        (
+            {"group_type": "streams", "state": "Unknown", "members": 2},
+            [],
+            "rule 10: no record contains the state of a streams group, so the group can be healthy",
+        ),
+        (
+            {"group_type": "streams", "state": "Unknown", "members": None, "not_known": ("member_metadata",)},
+            [(10, "unknown")],
+            "rule 10: a record of the streams group is missing",
+        ),
+        (
+            {"group_type": "streams", "state": "Unknown", "members": 2, "records": None, "unknown": ("no_end_offset",)},
+            [(10, "lag unknown")],
+            "rule 10: the lag of the streams group is unknown",
+        ),
         ({"records": None, "unknown": ("topic_deleted",)}, [(10, "lag unknown")], "rule 10"),
         ({"records": None, "unknown": ("no_fresh_sample",)}, [(10, "unknown")], "rule 10: conditions are unknown too"),
         ({"records": None, "unknown": ("log_not_read",)}, [(10, "lag unknown")], "rule 10: conditions are still known"),

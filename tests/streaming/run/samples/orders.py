@@ -45,11 +45,15 @@ class Orders:
 
     def rebalance(self, members: Sequence[ClassicMember] | None = None, seconds_without_commits: int = 0) -> None:
         """Write a generation, by default with the same members. Its commit gap closed before the next sample."""
-        self.members = members or self.members
+        self.members = self.members if members is None else members
         self.generation += 1
         position = Position(0, self.generation, self.monitor.cluster.now_ms)
         self.monitor.write(GroupMetadataWritten(position, metadata(self.generation, self.members)))
-        self.lost_ms += 1000 * seconds_without_commits
+        self.close_gap(seconds_without_commits)
+
+    def close_gap(self, seconds: int) -> None:
+        """Close a commit gap."""
+        self.lost_ms += 1000 * seconds
         self.monitor.monitor_state.put_gap_totals([GapsClosed((), {"g": GapTotals(sum_ms=self.lost_ms)})])
 
     def run(self, seconds: int, produced: Sequence[float], consumed: Sequence[float], every: int = 5) -> None:

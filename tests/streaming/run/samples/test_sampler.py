@@ -134,3 +134,31 @@ def test_samples_of_a_large_cluster_use_a_tenth_of_a_core_but_are_never_too_old(
     monitor.sampler.take_sample()
     monitor.sampler._interval_seconds, monitor.sampler._sample_cpu_seconds = interval_seconds, sample_cpu_seconds
     assert monitor.sampler._pause_seconds() == pause_seconds
+
+
+def test_a_group_stays_blocked_until_the_query_has_read_what_a_transaction_has_hidden(tmp_path: Path) -> None:
+    """After a long transaction, each group of the partition had a false lag until the query had read the records."""
+    monitor = Monitor(tmp_path)
+    monitor.commit(p0=7)
+    monitor.cluster.end_offsets = {("orders", 0): 7, ("orders", 1): 0}
+    monitor.sampler.take_sample()
+
+    def lag_after_sample() -> tuple[int | None, str | None, bool]:
+        monitor.sampler.take_sample()
+        view = monitor.monitor_state.view()
+        assert view.lag is not None
+        (row,) = view.lag.rows_of("g")
+        return row["lag"], row["unknown_reason"], view.blocked_groups()("g")
+
+    assert lag_after_sample() == (0, None, False)
+    monitor.cluster.is_blocked, monitor.cluster.log_end = True, 50
+    monitor.cluster.end_offsets[("orders", 0)] = (
+        900  # the group has committed 900, and the transaction hides the commit
+    )
+    assert lag_after_sample() == (None, "blocked", True)
+    monitor.cluster.is_blocked = False
+    assert lag_after_sample() == (None, "blocked", True)
+    monitor.commit(p0=900)
+    assert lag_after_sample() == (0, None, False)
+    monitor.cluster.log_end += 50
+    assert lag_after_sample() == (0, None, False), "the query is late, but nothing was hidden"

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from streaming.config.settings import SparkSettings
+from streaming.errors import MAY_PASS, STAYS
 from streaming.java import find_java
 from streaming.spark.launch.conf import launch_conf, session_conf
 from streaming.spark.launch.jvm import SparkStartError, spark_class_path, spark_command, spark_home, spark_launch
@@ -59,6 +62,53 @@ def test_an_error_of_the_start_is_raised_by_connect_and_not_before(tmp_path: Pat
         launch.begin()
         with pytest.raises(SparkStartError, match=r"ended with code 3 while it started"):
             launch.connect()
+
+
+@pytest.mark.parametrize(
+    ("end", "conf", "exit_code"),
+    [
+        ("exit 1", {}, STAYS),  # Java or Spark rejects a setting
+        ("kill -9 $$", {}, MAY_PASS),  # the kernel kills a process if the memory is full
+        ("exit 1", {"spark.jars.packages": "a:b:1"}, MAY_PASS),  # possibly a repository does not answer
+    ],
+)
+def test_the_exit_code_shows_whether_a_setting_prevents_the_start(
+    end: str, conf: dict[str, str], exit_code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """With a wrong setting, `run` ended with code 1, so systemd restarted it. The message did not name spark.master."""
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text(f"""#!/bin/sh\n[ "$1" = -version ] && echo 'version "17"' >&2 && exit\n{end}\n""")
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with spark_launch(SparkSettings.model_validate({"conf": conf})) as launch:
+        with pytest.raises(
+            SparkStartError, match=r"check spark\.master, spark\.driver_memory and spark\.conf$"
+        ) as error:
+            launch.connect()
+        assert error.value.exit_code == exit_code
+
+
+def test_a_jvm_that_hangs_is_killed_after_the_stop_signal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Rule 7: after a SIGSTOP of the JVM, SIGTERM did not end the monitor, and a kill of the monitor left the JVM."""
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("""#!/bin/sh\n[ "$1" = -version ] && echo 'version "17"' >&2 && exit\nexec sleep 600\n""")
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setattr("streaming.spark.launch.jvm.STOP_SECONDS", 0.1)
+    stop = threading.Event()
+    with spark_launch(SparkSettings()) as launch:
+        launch.limit_stop(stop)
+        launch.begin()
+        while launch._process is None:
+            time.sleep(0.02)
+        stop.set()
+        with pytest.raises(SparkStartError, match="ended with code -9"):
+            launch.connect()
+    assert "did not stop within 0.1 s after the stop signal, so it is killed" in caplog.text
 
 
 def test_a_launch_that_nobody_needs_starts_no_jvm_and_ends_at_once(monkeypatch: pytest.MonkeyPatch):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -55,14 +56,20 @@ def answer(  # noqa: PLR0913 - the inputs of the result
     commit_second: int = 0,
     earlier: Losses = MappingProxyType({}),
     left_by_time: float | None = None,
+    only_by_time: bool = False,
+    commits_read_second: int | None = None,
 ) -> dict[str, Any]:
-    """Return the result for one commit at the newest point's time."""
+    """Return the result for one commit at the newest point's time. A negative `commits_read_second` means unknown."""
     columns = [["g"], ["orders"], [0], [committed], [commit_second * 1000]]
     commits = pa.table([pa.array(column) for column in columns], names=LAG_SCHEMA.names[:5])
     end_offsets = {} if end is None else {PARTITION: end}
     sample = ClusterSample(newest[1] * 1000, {}, end_offsets, {PARTITION: newest[0]})
     left = pa.chunked_array([pa.array([left_by_time], pa.float64())])
-    table = retention(lag_report(commits, sample), starts, earlier, left)
+    read_ms = None
+    if commits_read_second is not None:
+        read_ms = pa.array([commits_read_second * 1000 if commits_read_second >= 0 else None], pa.int64())
+    only = np.array([only_by_time])
+    table = retention(lag_report(commits, sample), starts, earlier, left, only, read_ms)
     assert table.schema == RETENTION_SCHEMA
     (row,) = table.to_pylist()
     return dict(row)
@@ -115,6 +122,38 @@ def test_the_start_time_of_a_loss_stays_while_the_loss_continues() -> None:
     assert (caught_up["lost_since_ms"], caught_up["lost_since_kind"]) == (None, None)
     again = answer(sampled(later), later[-1], 2_999)
     assert again["lost_since_ms"] == 1_800_000
+
+
+@pytest.mark.parametrize(
+    ("committed", "read_second", "lost", "why"),
+    [
+        (1_500, 1_500, 500, "the commits are as new as the present log start offset"),
+        (1_500, 1_200, 500, "the commits are as new as the last move"),
+        (
+            1_500,
+            1_199,
+            0,
+            "the group may have committed 2000 before the move. At the previous sample, nothing was lost",
+        ),
+        (500, 1_199, 500, "the loss of the first move is proven, the loss of the second move is not"),
+        (1_500, -1, None, "it is unknown which log start offsets are older than the commits"),
+        (2_000, -1, 0, "the record at the log start offset still exists, and a newer commit cannot be lower"),
+    ],
+)
+def test_only_commits_as_new_as_the_log_start_prove_a_loss(
+    committed: int, read_second: int, lost: int | None, why: str
+) -> None:
+    """Kafka Streams deletes the records of repartition topics up to the commit every 30 s. Each deletion was a loss."""
+    row = answer(sampled(STAIRS), STAIRS[-1], committed, commits_read_second=read_second)
+    assert row["records_lost"] == lost, why
+    assert (row["lost_since_ms"] is not None) == bool(lost), why
+
+
+def test_an_old_commit_does_not_continue_a_loss_to_a_newer_log_start() -> None:
+    """After a restart, the monitor has the old commit and the present log start. The group may have read everything."""
+    earlier = {("g", *PARTITION): Loss(600_000, "exact", 500)}
+    row = answer(sampled(STAIRS), STAIRS[-1], 500, earlier=earlier, commits_read_second=-1)
+    assert set(row.values()) == {None}
 
 
 def few_lost(earlier: Losses, reason: str | None = None) -> dict[str, Any]:
@@ -194,6 +233,46 @@ def test_retention_by_time_limits_the_time_left(
     """Before this rule, a quiet topic lost records without a warning, because a rate needs two moves in a day."""
     row = answer(sampled(points), points[-1], committed, left_by_time=left)
     assert (row["seconds_until_lost"], row["seconds_until_lost_kind"]) == expected, why
+
+
+@pytest.mark.parametrize(
+    ("committed", "left", "expected", "why"),
+    [
+        (
+            4_500,
+            9_000.0,
+            (9_000.0, "estimate"),
+            "the rate would be 1200 s, but no rule deletes the record before 9000 s",
+        ),
+        (4_500, None, (None, None), "no retention: the moves were requests to delete records"),
+        (1_999, None, (0.0, "estimate"), "records are already lost"),
+        (END, 9_000.0, (None, None), "nothing is unread"),
+    ],
+)
+def test_if_only_time_deletes_records_the_moves_of_the_log_start_predict_nothing(
+    committed: int, left: float | None, expected: tuple[float | None, str | None], why: str
+) -> None:
+    """A topic got its records in one hour per day. While retention deleted an old hour, a critical alert fired."""
+    row = answer(sampled(STAIRS), STAIRS[-1], committed, left_by_time=left, only_by_time=True)
+    assert (row["seconds_until_lost"], row["seconds_until_lost_kind"]) == expected, why
+
+
+@pytest.mark.parametrize(
+    ("hours", "expected"),
+    [(0.1, 24_838.5), (0.16, 24_622.5), (0.2, None), (2, None), (6, None), (12, None), (23, None)],
+)
+def test_the_rate_ends_when_the_next_move_is_overdue(hours: float, expected: float | None) -> None:
+    """Retention deleted one segment per 5 minutes for an hour, then nothing. The predicted loss never came.
+
+    The settings of the topic are unknown. For one day, the rate stayed valid and the time left became 0.
+    """
+    last = 12 * 300
+    starts = sampled([(1_000 * step, 300 * step) for step in range(13)])
+    newest = (12_000, last + round(hours * 3_600))
+    starts.add({PARTITION: newest[0]}, newest[1] * 1000)
+    end = 96_000
+    row = answer(starts, newest, end - 5, end=end)
+    assert row["seconds_until_lost"] == (None if expected is None else pytest.approx(expected))
 
 
 @pytest.mark.parametrize(

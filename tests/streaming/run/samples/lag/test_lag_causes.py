@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from streaming.delta.tables import LAG_CAUSES, Table
+from streaming.evaluation.causes.cause import Cause
 from tests.streaming.groups import member
 from tests.streaming.run.samples.orders import STEP_SECONDS, Orders, holding
-from tests.streaming.run.samples.test_conditions import Monitor
+from tests.streaming.run.samples.test_conditions import SHARED, Monitor
 
 NAMED_WITHIN_SECONDS = 120
 
@@ -99,6 +100,26 @@ def test_rebalances_that_cost_little_time_are_not_the_cause(orders: Orders) -> N
         orders.run(20, (100, 100), (40, 40))
         orders.rebalance(seconds_without_commits=2)
     assert orders.kind() == "under_provisioned"
+
+
+def test_an_outage_of_the_application_is_not_a_long_rebalance(orders: Orders) -> None:
+    """The application was down for two minutes, and then catches up for some minutes.
+
+    The first commit of the new members closes a commit gap that contains the outage. The incident said "because of 1
+    rebalance, the group did not commit for 101 seconds of the last 101 seconds", and named the runbook for storms.
+    """
+    orders.rebalance([])
+    orders.run(120, (100, 100), (0, 0))
+    assert (orders.cause() or Cause("unknown")).reason == "no_members"
+    orders.rebalance(SHARED)
+    orders.run(5, (100, 100), (0, 0))
+    orders.close_gap(130)
+    orders.run(100, (100, 100), (110, 110))
+    assert [(row["cause"], row["reason"]) for row in orders.rows() if row["active"]] == [
+        ("stopped", "no_members"),
+        ("stopped", "no_commits"),
+        ("unknown", "rates_unknown"),
+    ], "the members are not too slow either: the rates of five minutes contain the outage"
 
 
 def test_a_hot_partition_is_named_with_its_owner(orders: Orders) -> None:

@@ -20,7 +20,7 @@ WEEK_MS = 7 * 24 * 3_600_000
 
 
 class Configs:
-    """Brokers that return some settings, and record the requests."""
+    """Brokers that return some settings, and record the requests. No topic has a size limit."""
 
     def __init__(self, offsets_ms: int | None = WEEK_MS, **topics: int) -> None:
         self.offsets_ms, self.topics = offsets_ms, topics
@@ -40,7 +40,10 @@ class Configs:
         if self.is_down:
             raise KafkaConnectionError
         known = {topic: self.topics[topic] for topic in topics if topic in self.topics}
-        return {topic: TopicSettings(None if ms < 0 else ms, is_compacted=ms < 0) for topic, ms in known.items()}
+        return {
+            topic: TopicSettings(None if ms < 0 else ms, is_compacted=ms < 0, has_size_limit=False)
+            for topic, ms in known.items()
+        }
 
 
 def test_a_known_setting_is_requested_once_per_hour() -> None:
@@ -98,7 +101,7 @@ def test_a_topic_without_retention_by_time_is_known_and_has_no_limit() -> None:
     settings = RetentionSettings("eu", Configs(compacted=-1))
     settings.request_if_due(["compacted"], 0)
     assert (settings.topic_retention_ms, settings.not_known) == ({}, ())
-    assert settings.compacted_topics == {"compacted"}
+    assert settings.compacted_topics == settings.topics_without_size_limit == {"compacted"}
 
 
 def test_brokers_that_do_not_answer_do_not_fail_the_sample() -> None:

@@ -1,0 +1,29 @@
+"""Refuse a Kafka cluster that is not the cluster of the checkpoint.
+
+The tables would contain rows of both clusters under one name. The setting `kafka.bootstrap_servers` is not proof of the
+cluster, because an address can lead to a different broker later. So the checkpoint stores Kafka's id of the cluster.
+
+1. The first start stores the id. Each later start compares the ids. If they differ, the run ends. If the checkpoint is
+   on a local disk, the ids are compared before the monitor waits for `__consumer_offsets` (`run.watch`), because the
+   different cluster possibly has no such topic.
+2. Each sample and each poll compares the ids again. If they differ, nothing is sent or appended, and the run ends.
+3. An unknown id is not compared, because some brokers return no id.
+4. The id belongs to the checkpoint. So a new checkpoint, for example after a rebuild, accepts every cluster.
+"""
+
+from __future__ import annotations
+
+from streaming.sampling.connection import Connection
+from streaming.spark.checkpoint import CLUSTER_ID, read_cluster_id
+from streaming.spark.files import Files
+
+
+def keep_cluster_id(connection: Connection, files: Files) -> None:
+    """Compare the cluster's id with the id in the checkpoint `files`. Store the id if no id is stored (rules 1 and 2).
+
+    Raises DifferentClusterError or OSError.
+    """
+    stored, cluster_id = read_cluster_id(files), connection.cluster_id
+    connection.expect_cluster(stored or cluster_id)
+    if stored is None and cluster_id is not None:
+        files.write(CLUSTER_ID, cluster_id.encode())

@@ -1,0 +1,57 @@
+"""Find the newest sample up to which the monitor has read the commits of a group.
+
+The commits of a group can be older than the log start offsets of the present sample. But if the monitor has read all
+commits that were written before it requested the log start offsets of a sample, the commits can be compared with the
+log start offsets of this sample (`lost_records.py`). Rules:
+
+1. A sample requests the log start offsets first, and the ends of `__consumer_offsets` later. So the monitor has read
+   the commits up to the sample if the query has read the group's partition of `__consumer_offsets` up to its sampled
+   end.
+2. In the polling mode, the monitor has read the commits up to the sample if a complete poll began after the sample.
+3. If the clock was set back, or if the query started again at an earlier position, all earlier samples are forgotten.
+
+The times are the times of the samples (`sampled_at_ms`). `MonitorView.read_up_to` contains the times of the leaders'
+clocks, which can be seconds earlier or later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from streaming.evaluation.lag.lag import ClusterSample
+from streaming.evaluation.lag.lag_evaluation import read_up_to_of_groups
+from streaming.events import POLLED_PARTITION
+from streaming.integrity.read_up_to import ReadUpTo, add_sampled_end
+
+
+class CommitsRead:
+    """The newest sample that was read, by partition of `__consumer_offsets`."""
+
+    def __init__(self) -> None:
+        self._read: Mapping[int, ReadUpTo] = {}
+        self._positions: Mapping[int, int] = {}
+        self._sampled_at_ms = -1
+
+    def add(self, sample: ClusterSample, positions: Mapping[int, int], polled_at_ms: int | None, taken_ms: int) -> None:
+        """Add a sample. `taken_ms` is a time after all requests of the sample.
+
+        The commits of the sample must include all commits before `positions` and all commits of the poll that began at
+        `polled_at_ms`.
+        """
+        ends = {number: end.high_watermark for number, end in sample.offsets_topic.items()}
+        if polled_at_ms is not None:
+            ends, positions = {**ends, POLLED_PARTITION: taken_ms + 1}, {**positions, POLLED_PARTITION: polled_at_ms}
+        is_earlier = any(positions.get(number, 0) < known for number, known in self._positions.items())
+        known = {} if is_earlier or sample.sampled_at_ms <= self._sampled_at_ms else self._read
+        read = {
+            number: add_sampled_end(known.get(number, ReadUpTo()), positions.get(number, 0), end, sample.sampled_at_ms)
+            for number, end in ends.items()
+        }
+        self._read, self._positions, self._sampled_at_ms = {**known, **read}, positions, sample.sampled_at_ms
+
+    def times_ms(self, group_ids: pa.ChunkedArray, sample: ClusterSample) -> pa.Array:
+        """Return for each row the time of the newest sample up to which the group's commits were read, or null."""
+        times_ms = {number: read.read_up_to_ms for number, read in self._read.items()}
+        return read_up_to_of_groups(group_ids, times_ms, sample, times_ms.get(POLLED_PARTITION))
