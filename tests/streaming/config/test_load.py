@@ -517,3 +517,11 @@ def test_only_values_of_names_known_to_be_harmless_are_shown(name: str, is_known
 def test_settings_cannot_be_changed_after_they_were_read() -> None:
     with pytest.raises(ValueError, match="frozen"):
         load_settings(None).kafka.cluster = "other"  # type: ignore[misc]
+
+
+def test_a_pipe_instead_of_a_file_is_refused(tmp_path: Path) -> None:
+    """With `--config <(...)`, the monitor ignored all settings without a message, and watched localhost:9092."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(ConfigError, match="pipe is not a regular file: specify the path of a TOML file"):
+        load_settings(pipe)
