@@ -37,7 +37,7 @@ START_LIMIT_SECONDS = 60.0
 user's module can take longer than an assignment.
 """
 GRACE_SECONDS = 1.0
-MAX_TIMEOUTS = 3
+MAX_SLOW_FAILURES = 3
 RETRY_EVERY = 100
 DETAIL_CHARACTERS = 2000
 
@@ -53,14 +53,18 @@ class FailureReason(str, Enum):
     SUSPENDED = "suspended"
 
 
+_SLOW_FAILURES = {FailureReason.TIMED_OUT, FailureReason.NOT_LOADED}
+"""A load that fails starts a process and can take `START_LIMIT_SECONDS`."""
+
+
 class GuardedAssignor:
     """A user's strategy with the reference ``module:attribute``. The interface is the same as for built-in strategies.
 
     The strategy runs in a separate process. Each error is an AssignorFailedError, and its `reason` is a FailureReason.
     If the strategy cannot be loaded, the error is one line of text that contains the reference.
-    After three consecutive timeouts, the strategy is suspended. A suspended strategy receives only every hundredth
-    group. So a strategy that always hangs delays only every hundredth group. Do not use this object from several
-    threads at the same time. Close the object after use.
+    After three consecutive timeouts or failed loads, the strategy is suspended. A suspended strategy receives only
+    every hundredth group. So a strategy that always hangs delays only every hundredth group. Do not use this object
+    from several threads at the same time. Close the object after use.
 
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
     >>> with contextlib.closing(GuardedAssignor("assignors.range.range:RangeAssignor")) as guarded:
@@ -74,7 +78,7 @@ class GuardedAssignor:
         self.limit_seconds = limit_seconds
         self._name = name
         self._child: _Child | None = None
-        self._timeouts = 0
+        self._slow_failures = 0
         self._skipped_groups = 0
 
     @property
@@ -99,16 +103,17 @@ class GuardedAssignor:
             self._child = None
 
     def _assign(self, group: GroupSpec) -> GroupAssignment:
-        if self._timeouts >= MAX_TIMEOUTS and self._skipped_groups < RETRY_EVERY - 1:
+        if self._slow_failures >= MAX_SLOW_FAILURES and self._skipped_groups < RETRY_EVERY - 1:
             self._skipped_groups += 1
-            raise _failure(FailureReason.SUSPENDED, f"timed out {self._timeouts} times in a row")
+            times = f"{self._slow_failures} times in a row"
+            raise _failure(FailureReason.SUSPENDED, f"timed out or could not be loaded {times}")
         self._skipped_groups = 0
         try:
             assignment = self._request_assignment(group)
         except AssignorFailedError as failed:
-            self._timeouts = self._timeouts + 1 if failed.reason == FailureReason.TIMED_OUT else 0
+            self._slow_failures = self._slow_failures + 1 if failed.reason in _SLOW_FAILURES else 0
             raise
-        self._timeouts = 0
+        self._slow_failures = 0
         if broken_rules := violations(group, assignment):
             raise _failure(FailureReason.UNLAWFUL, broken_rules[0].detail)
         return assignment

@@ -14,7 +14,7 @@ import pytest
 from assignors import BUILT_IN, AssignorFailedError
 from assignors.model import GroupAssignment, GroupSpec, MemberSubscription
 from streaming.custom.child import serve
-from streaming.custom.guarded_assignor import MAX_TIMEOUTS, RETRY_EVERY, FailureReason, GuardedAssignor
+from streaming.custom.guarded_assignor import MAX_SLOW_FAILURES, RETRY_EVERY, FailureReason, GuardedAssignor
 from streaming.errors import STAYS
 from streaming.run.strategies import AssignorSettingError, users_references
 
@@ -161,12 +161,19 @@ def test_the_output_of_a_strategy_is_not_part_of_its_answer(strategies: str):
 def test_a_strategy_that_always_hangs_is_suspended(strategies: str):
     """Ten thousand groups with ten seconds each would take a day. After three timeouts only some groups are tried."""
     with closing(GuardedAssignor(f"{strategies}:Moody", limit_seconds=0.1)) as guarded:
-        timeouts = [failure_of(guarded, in_mood("hang")).reason for _ in range(MAX_TIMEOUTS)]
-        assert timeouts == [FailureReason.TIMED_OUT] * MAX_TIMEOUTS
+        timeouts = [failure_of(guarded, in_mood("hang")).reason for _ in range(MAX_SLOW_FAILURES)]
+        assert timeouts == [FailureReason.TIMED_OUT] * MAX_SLOW_FAILURES
         skipped = {failure_of(guarded, GROUP).reason for _ in range(RETRY_EVERY - 1)}
         assert skipped == {FailureReason.SUSPENDED}
         assert isinstance(guarded.assign(GROUP), GroupAssignment), "the hundredth group is tried"
         assert isinstance(guarded.assign(GROUP), GroupAssignment), "its success ends the suspension"
+
+
+def test_a_strategy_that_cannot_be_loaded_is_suspended():
+    """A load that hangs would delay each group by a minute."""
+    with closing(GuardedAssignor("absent:Absent")) as guarded:
+        reasons = [failure_of(guarded, GROUP).reason for _ in range(MAX_SLOW_FAILURES + 1)]
+    assert reasons == [*[FailureReason.NOT_LOADED] * MAX_SLOW_FAILURES, FailureReason.SUSPENDED]
 
 
 @pytest.mark.parametrize("reference", ["users_strategies:broken", "users_strategies:Absent", "absent:Absent", "x"])
