@@ -307,7 +307,7 @@ class CheckpointLock:
         if len(holder) == 2:
             deadline = time.monotonic() + _LEFTOVER_JVM_SECONDS
             is_reported = False
-            while _is_java(int(holder[1])) and time.monotonic() < deadline:
+            while _is_leftover_jvm(int(holder[1])) and time.monotonic() < deadline:
                 if not is_reported:
                     _log.warning(
                         "checkpoint %s: waiting at most %g s until process %s ends. It is the Java process of the"
@@ -320,9 +320,15 @@ class CheckpointLock:
                 time.sleep(0.2)
 
 
-def _is_java(pid: int) -> bool:
+def _is_leftover_jvm(pid: int) -> bool:
+    """Return True if the process is Java, and is not the JVM of this process.
+
+    If a monitor of several clusters tries again to watch one of them, its own JVM still runs. With `spark-submit`, the
+    JVM is the parent process.
+    """
     try:
-        return "java" in psutil.Process(pid).name()
+        process = psutil.Process(pid)
+        return "java" in process.name() and process.ppid() != os.getpid() and pid != os.getppid()
     except psutil.Error:
         return False
 

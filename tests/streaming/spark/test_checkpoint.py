@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import signal
 import subprocess
 import sys
 import uuid
@@ -209,7 +212,7 @@ def test_a_new_holder_waits_for_the_jvm_of_the_killed_holder(
         checked_pids.append(pid)
         return len(checked_pids) < 3
 
-    monkeypatch.setattr(checkpoint_module, "_is_java", is_java_twice)
+    monkeypatch.setattr(checkpoint_module, "_is_leftover_jvm", is_java_twice)
     with CheckpointLock(checkpoint):
         assert checked_pids == [4711] * 3
     assert f"checkpoint {checkpoint}: waiting at most 20 s until process 4711 ends" in caplog.text
@@ -218,11 +221,22 @@ def test_a_new_holder_waits_for_the_jvm_of_the_killed_holder(
         assert checked_pids == [], "the lock was released, so there is no process to wait for"
 
 
-def test_the_lock_does_not_wait_for_a_process_that_is_not_java() -> None:
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other_process:
-        assert not checkpoint_module._is_java(other_process.pid)
-        other_process.kill()
-    assert not checkpoint_module._is_java(2**22 + 1)
+def test_the_lock_waits_only_for_the_jvm_of_an_ended_monitor(tmp_path: Path) -> None:
+    """A monitor of several clusters waited for its own JVM, 20 s at each new try to watch one of them."""
+    java = tmp_path / "java"
+    shutil.copy(str(shutil.which("sleep")), java)
+    with subprocess.Popen([str(java), "60"]) as own_jvm, subprocess.Popen(["sleep", "60"]) as not_java:
+        assert not checkpoint_module._is_leftover_jvm(own_jvm.pid)
+        assert not checkpoint_module._is_leftover_jvm(not_java.pid)
+        for child in (own_jvm, not_java):
+            child.kill()
+    start_orphan = ["sh", "-c", f"{java} 60 >/dev/null 2>&1 & echo $!"]
+    orphan = int(subprocess.run(start_orphan, capture_output=True, text=True, check=True).stdout)
+    try:
+        assert checkpoint_module._is_leftover_jvm(orphan)
+    finally:
+        os.kill(orphan, signal.SIGKILL)
+    assert not checkpoint_module._is_leftover_jvm(2**22 + 1)
 
 
 def test_the_lock_of_a_remote_checkpoint_is_a_file_on_this_machine() -> None:
