@@ -11,6 +11,9 @@ import pytest
 STREAMING = Path(__file__).parents[2] / "streaming"
 SHARED_LINES = {
     "the maintenance of table %s failed (%s); trying again in %g s": "the tables are shared",
+    "checkpoint %s: waiting at most %g s until process %s ends. It is the Java process of the previous monitor"
+    " (process %s)": "the checkpoint belongs to one cluster",
+    "Spark's Java process %d did not stop within %g s after the stop signal, so it is killed": "the JVM is shared",
     "passwords for the HTTP port are sent unencrypted: set metrics.tls_certificate_file": "the port is shared",
     "metrics at %s/metrics, pages at /": "the port is shared",
     "the %s of the HTTP port was renewed": "the port is shared",

@@ -16,8 +16,8 @@ minutes (`evaluation.lag.rates`). Rules 2 to 9 ignore late partitions that are b
 4. `unknown` (`owners_unknown`, `rates_unknown`): the owner or a rate of a partition is unknown. Rules 5 to 9 compare
    rates of members, so all owners and rates must be known.
 5. `unknown` (`catching_up`): the group consumes the late partitions faster than producers write to them. So the cause
-   of the lag has already ended. `unknown` (`rates_unknown`): the group got members less than WINDOW_MS ago. So the
-   rates also contain the time without members, and do not show what the members can consume.
+   of the lag has already ended. `unknown` (`rates_unknown`): the group had no members for at least EXPLAINING_SHARE of
+   the last WINDOW_MS. The rates also contain this time, so they do not show what the members can consume.
 6. `hot_partition`: the produce rate of one late partition is too high for any member. The produce rate of the hot
    partition exceeds its owner's capacity (`capacity.py`) and each member's consume rate. The produce rate is also at
    least HOT_FACTOR times the mean produce rate of all other partitions. If the group has a single partition, rule 9
@@ -85,8 +85,7 @@ class LagFacts:
     `partitions` are the committed partitions of the group. `work` is None if an owner is unknown. `member_count` is the
     number of members. `fair_records_per_second` is the produce rate that the busiest member would have in the fairest
     assignment. `rebalances` is the number of rebalances in the window. `lost_ms` is the time without commits around the
-    rebalances. `members_since_ms` is the last time at which the group changed from no members to at least one member,
-    or 0 if unknown.
+    rebalances. `without_members_ms` is the time without members in the last WINDOW_MS.
     """
 
     sampled_at_ms: int
@@ -97,7 +96,7 @@ class LagFacts:
     window_ms: int = 0
     lost_ms: int = 0
     rebalances: int = 0
-    members_since_ms: int = 0
+    without_members_ms: int = 0
 
 
 _Rule = Callable[[LagFacts, Sequence[PartitionWork]], "Cause | None"]
@@ -165,8 +164,8 @@ def _catching_up(facts: LagFacts, late: Sequence[PartitionWork]) -> Cause | None
     consumed, produced = _rates(late)
     if consumed is not None and produced is not None and consumed - produced > MIN_GAIN * max(consumed, produced):
         return Cause(UNKNOWN, CATCHING_UP)
-    has_new_members = facts.sampled_at_ms - facts.members_since_ms < WINDOW_MS
-    return Cause(UNKNOWN, RATES_UNKNOWN) if has_new_members else None
+    had_outage = facts.without_members_ms >= EXPLAINING_SHARE * WINDOW_MS
+    return Cause(UNKNOWN, RATES_UNKNOWN) if had_outage else None
 
 
 def _hot_partition(facts: LagFacts, late: Sequence[PartitionWork]) -> Cause | None:

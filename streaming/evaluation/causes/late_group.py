@@ -35,6 +35,7 @@ class SampledGroup:
     the partitions without records. `lost_ms` is the time without commits around rebalances, including the rebalance in
     progress. `lost_ms` and `rebalances` are totals since the monitor first detected the group. `members_since_ms` is
     the last time at which the group changed from no members to at least one member, or 0 if unknown.
+    `without_members_ms` is the time without members in the last WINDOW_MS.
     """
 
     sampled_at_ms: int
@@ -48,6 +49,7 @@ class SampledGroup:
     lost_ms: int = 0
     rebalances: int = 0
     members_since_ms: int = 0
+    without_members_ms: int = 0
 
 
 class Totals(NamedTuple):
@@ -117,7 +119,7 @@ def _explain(group: LateGroup, sampled: SampledGroup) -> ExplainedLag | None:
             window_ms=last.sampled_at_ms - first.sampled_at_ms,
             lost_ms=_lost_ms(group.totals),
             rebalances=max(0, last.rebalances - first.rebalances),
-            members_since_ms=sampled.members_since_ms,
+            without_members_ms=sampled.without_members_ms,
         )
     )
     return None if cause is None else ExplainedLag(work, cause)

@@ -25,6 +25,7 @@ from collections.abc import Mapping, Sequence
 from streaming.evaluation.conditions.silence import GroupCommits
 from streaming.evaluation.rebalances.condition_detectors import Limits
 from streaming.evaluation.rebalances.rebalance_summary import RebalanceSummary
+from streaming.evaluation.rebalances.rebalances import BECAME_EMPTY
 
 LONG_COMMIT_GAP = "long_commit_gap"
 
@@ -74,3 +75,21 @@ def members_since_ms(recent: Sequence[RebalanceSummary]) -> int:
             since_ms = rebalance.timestamp_ms
         had_members = bool(rebalance.members)
     return since_ms
+
+
+def time_without_members_ms(recent: Sequence[RebalanceSummary], since_ms: int, until_ms: int) -> int:
+    """Return for how long in the given period the group had no members, although it had members before.
+
+    >>> emptied = RebalanceSummary(200_000, 3, "became_empty", (), "range", 0)
+    >>> returned = RebalanceSummary(260_000, 4, "rebalance", (), "range", 2)
+    >>> time_without_members_ms([emptied, returned], 210_000, 300_000)
+    50000
+    """
+    without_ms, empty_since_ms = 0, None
+    for rebalance in recent:
+        if empty_since_ms is not None and rebalance.members:
+            without_ms += max(0, rebalance.timestamp_ms - max(empty_since_ms, since_ms))
+            empty_since_ms = None
+        elif empty_since_ms is None and rebalance.kind == BECAME_EMPTY:
+            empty_since_ms = rebalance.timestamp_ms
+    return without_ms if empty_since_ms is None else without_ms + max(0, until_ms - max(empty_since_ms, since_ms))

@@ -35,10 +35,11 @@ from streaming.delta.on_disk import DeltaTables
 from streaming.delta.rows import arrow_table, lag_cause_end, lag_cause_row, repeat_lag_cause
 from streaming.delta.stored import active_lag_causes
 from streaming.delta.tables import LAG_CAUSES
+from streaming.evaluation.causes.cause_of_lag import WINDOW_MS
 from streaming.evaluation.causes.late_group import ExplainedLag, LateGroup, SampledGroup, follow
 from streaming.evaluation.causes.lateness import WAITING_SECONDS
 from streaming.evaluation.causes.member_work import PartitionWork
-from streaming.evaluation.conditions.commit_gaps import members_since_ms
+from streaming.evaluation.conditions.commit_gaps import members_since_ms, time_without_members_ms
 from streaming.evaluation.fairness.fairness import among_members
 from streaming.evaluation.fairness.imbalance import THROUGHPUT
 from streaming.evaluation.group_update import GroupState
@@ -204,6 +205,7 @@ def _sampled_group(group_id: str, rows: list[dict[str, Any]], view: MonitorView,
     waiting = [row for row in rows if row["lag_seconds"] is not None and row["lag_seconds"] >= WAITING_SECONDS]
     since_ms = view.rebalancing_since_ms.get(group_id)
     under_way_ms = 0 if since_ms is None else max(0, sample.sampled_at_ms - since_ms)
+    recent = () if record is None else record.rebalance_history.recent
     return SampledGroup(
         sampled_at_ms=sample.sampled_at_ms,
         partitions=tuple(_partition_work(row, owners.get(_key(row), "")) for row in rows),
@@ -215,7 +217,8 @@ def _sampled_group(group_id: str, rows: list[dict[str, Any]], view: MonitorView,
         fair_records_per_second=_fair_rate(group_id, record, view),
         lost_ms=view.gap_totals.get(group_id, _NO_GAPS).sum_ms + under_way_ms,
         rebalances=record.snapshot.totals.rebalances if record is not None and is_member_group else 0,
-        members_since_ms=members_since_ms(record.rebalance_history.recent) if record is not None else 0,
+        members_since_ms=members_since_ms(recent),
+        without_members_ms=time_without_members_ms(recent, sample.sampled_at_ms - WINDOW_MS, sample.sampled_at_ms),
     )
 
 

@@ -14,7 +14,6 @@ from streaming.evaluation.causes.cause_of_lag import LagFacts, cause_of_lag
 from streaming.evaluation.causes.member_work import group_work
 from streaming.signals.lag import GROUP_LAG_CAUSE_INFO
 from tests.streaming.evaluation.causes.late_groups import (
-    NOW_MS,
     OTHER_MS,
     Flow,
     Owner,
@@ -72,15 +71,11 @@ def slow(produced: float = 100, consumed: float = 20) -> Owner:
         ),
         (facts(*OVERLOADED, lost_ms=150_000), "rebalancing", "rule 2: half of the window is lost"),
         (
-            facts(*OVERLOADED, members_since_ms=NOW_MS - 299_999),
+            facts(*OVERLOADED, without_members_ms=60_000),
             "unknown: rates_unknown",
-            "rule 5: the rates contain the time without members",
+            "rule 5: a fifth of the rates' window is time without members",
         ),
-        (
-            facts(*OVERLOADED, members_since_ms=NOW_MS - 300_000),
-            "under_provisioned",
-            "rule 5: five minutes have passed",
-        ),
+        (facts(*OVERLOADED, without_members_ms=59_999), "under_provisioned", "rule 5: a restart of an application"),
         (facts(*OVERLOADED, lost_ms=60_000), "rebalancing", "rule 2: 80 / 0.8 is 100, so the group would keep up"),
         (facts(*OVERLOADED, lost_ms=59_000), "under_provisioned", "rule 2: less than a fifth of the window is lost"),
         (
