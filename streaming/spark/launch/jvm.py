@@ -26,7 +26,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +34,6 @@ from typing import Final
 
 from streaming.class_archive import ClassArchive, writes_archive
 from streaming.config.environment import without_settings
-from streaming.config.secret_settings import is_for_launch
 from streaming.config.settings import SparkSettings
 from streaming.errors import STAYS, RemedyError
 from streaming.jars import resolve
@@ -152,8 +151,8 @@ class SparkLaunch:
             return Jvm(self._conf)
         while not self._connection_file.exists():
             if (code := self._process.poll()) is not None:
-                is_from_settings = ends_because_of_settings(code, self._settings.conf)
-                raise (SparkSettingError if is_from_settings else SparkStartError)(
+                # Java has the same exit code for a wrong option and for a lack of memory. So a restart may help.
+                raise SparkStartError(
                     f"Spark's Java process ended with code {code} while it started: read its output above, and"
                     f" {SETTINGS_REMEDY}"
                 )
@@ -252,18 +251,6 @@ def spark_launch(
             yield launch
         finally:
             launch.end()
-
-
-def ends_because_of_settings(code: int, user_conf: Collection[str]) -> bool:
-    """Return True if only wrong settings can explain the exit code of a JVM that ended while it started.
-
-    A negative code is a signal, for example from the kernel if the memory is full. If `spark.conf` names jars or files,
-    the JVM downloads them first. A failed download and a wrong setting have the same exit code.
-
-    >>> ends_because_of_settings(1, []), ends_because_of_settings(-9, []), ends_because_of_settings(1, ["spark.files"])
-    (True, False, False)
-    """
-    return code > 0 and not any(is_for_launch(name) and name != "spark.master" for name in user_conf)
 
 
 def spark_home() -> Path:
