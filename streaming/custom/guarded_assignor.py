@@ -222,12 +222,15 @@ class _Child:
         Call this function only after the child has closed its output. The function does not reap the child. So the
         kernel cannot give the process id to a different process.
         """
-        for _ in range(100):
-            if self._process.returncode is not None or os.waitid(
-                os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT
-            ):
-                return
-            time.sleep(GRACE_SECONDS / 100)
+        try:
+            for _ in range(100):
+                if self._process.returncode is not None or os.waitid(
+                    os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT
+                ):
+                    return
+                time.sleep(GRACE_SECONDS / 100)
+        except ChildProcessError:  # the timer thread killed and reaped the child at the same moment
+            self._process.wait()
 
     def _kill_overdue(self) -> None:
         self.is_overdue = True

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 import pickle
+import signal
 import time
 from contextlib import closing
 from typing import TYPE_CHECKING
@@ -13,6 +15,7 @@ import pytest
 
 from assignors import BUILT_IN, AssignorFailedError
 from assignors.model import GroupAssignment, GroupSpec, MemberSubscription
+from streaming.custom import guarded_assignor
 from streaming.custom.child import serve
 from streaming.custom.guarded_assignor import MAX_SLOW_FAILURES, RETRY_EVERY, FailureReason, GuardedAssignor
 from streaming.errors import STAYS
@@ -216,6 +219,18 @@ def test_a_failed_import_is_one_line_with_the_reference(
         users_references(("users_module:x",))
     assert str(error.value) == f"evaluation.assignors: {message}"
     assert error.value.exit_code == STAYS
+
+
+def test_a_child_that_the_timer_thread_has_reaped_is_a_failure_and_not_an_error_of_the_monitor():
+    """The timer thread kills an overdue child and reaps it. At this moment, the wait of the other thread failed."""
+    child = guarded_assignor._Child("assignors.range.range:RangeAssignor", 1.0)
+    os.kill(child._process.pid, signal.SIGKILL)
+    os.waitpid(child._process.pid, 0)  # the operating system does this before `returncode` is set
+    child.is_overdue = True
+    try:
+        assert child.failure().reason == FailureReason.TIMED_OUT
+    finally:
+        child.end()
 
 
 def test_closing_ends_the_process_and_the_next_group_starts_a_new_one(strategies: str):
