@@ -16,8 +16,8 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import AfterValidator, Field
 
-from streaming.config.durations import Seconds
 from streaming.config.section import Section
+from streaming.config.types.durations import Seconds
 from streaming.evaluation.limits import DEFAULT_LIMITS, GroupLimits, Severity
 
 _CACHED_GROUPS = 100_000

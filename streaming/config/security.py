@@ -24,10 +24,10 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 from typing_extensions import Self
 
-from streaming.config.paths import absolute_path
 from streaming.config.private_files import refusal_reason
 from streaming.config.secret_settings import ADDRESS
 from streaming.config.section import Section
+from streaming.config.types.paths import absolute_path
 
 _PKCS8 = re.compile(r"-----BEGIN (ENCRYPTED )?PRIVATE KEY-----")
 _TLS_SETTINGS = ("ca_file", "verify_hostname", "certificate_file", "key_file", "key_password", "key_password_file")

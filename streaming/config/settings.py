@@ -10,14 +10,14 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, Field, field_validator, model_validator
 from typing_extensions import Self
 
-from streaming.config.addresses import BootstrapServers, Host
-from streaming.config.durations import Days, Hours, Seconds
 from streaming.config.groups import Pattern
-from streaming.config.paths import AbsolutePath, OptionalFile
-from streaming.config.references import is_reference
 from streaming.config.section import Section
 from streaming.config.security import SecuritySettings
-from streaming.config.spark_types import HeapSize, SparkConf, SparkMaster
+from streaming.config.types.addresses import BootstrapServers, Host
+from streaming.config.types.durations import Days, Hours, Seconds
+from streaming.config.types.paths import AbsolutePath, OptionalFile
+from streaming.config.types.references import is_reference
+from streaming.config.types.spark import HeapSize, SparkConf, SparkMaster
 from streaming.signals import SIGNALS
 
 

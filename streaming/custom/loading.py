@@ -7,7 +7,7 @@ from importlib.metadata import entry_points
 from operator import attrgetter
 from typing import TYPE_CHECKING, cast
 
-from streaming.config.references import is_reference
+from streaming.config.types.references import is_reference
 
 if TYPE_CHECKING:
     from assignors.model import PartitionAssignor

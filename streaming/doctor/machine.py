@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from streaming.config.spark_types import heap_bytes
+from streaming.config.types.spark import heap_bytes
 from streaming.doctor.finding import Finding, failed, not_checked, note, ok
 from streaming.errors import storage_remedy
 

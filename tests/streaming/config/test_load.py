@@ -14,12 +14,12 @@ from pydantic import SecretStr
 
 from assignors import BUILT_IN
 from streaming.cli.config import config
-from streaming.config.durations import LONGEST_DAYS
 from streaming.config.environment import ENVIRONMENT_PREFIX
 from streaming.config.load import ConfigError, Settings, load_settings
 from streaming.config.secret_settings import REDACTED, hide_secrets, is_harmless
 from streaming.config.section import Section
 from streaming.config.security import SecuritySettings
+from streaming.config.types.durations import LONGEST_DAYS
 from streaming.delta.cells import utc
 
 

@@ -51,45 +51,34 @@ def test_jars_of_spark_are_in_the_order_of_their_names(tmp_path: Path):
     assert [Path(entry).name for entry in spark_class_path({}, tmp_path)][1:] == ["a.jar", "b.jar", "c.jar"]
 
 
-def test_an_error_of_the_start_is_raised_by_connect_and_not_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Rule 1: if the address of the broker is wrong and Java is missing, the address is reported first."""
+def use_java_that_runs(script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set JAVA_HOME to a Java 17 that runs the shell script instead of Spark."""
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()
-    java.write_text("""#!/bin/sh\n[ "$1" = -version ] && echo 'version "17"' >&2 && exit\nexit 3\n""")
+    java.write_text(f"""#!/bin/sh\n[ "$1" = -version ] && echo 'version "17"' >&2 && exit\n{script}\n""")
     java.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+
+
+def test_an_error_of_the_start_is_raised_by_connect_and_not_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Rule 1: if the address of the broker is wrong and Java is missing, the address is reported first.
+
+    A lack of memory has the same exit code as a wrong option, so a restart of the monitor may help.
+    """
+    use_java_that_runs("exit 3", tmp_path, monkeypatch)
     with spark_launch(SparkSettings()) as launch:
         launch.begin()
-        with pytest.raises(SparkStartError, match=r"ended with code 3 while it started"):
+        with pytest.raises(SparkStartError, match=r"ended with code 3 while it started") as error:
             launch.connect()
-
-
-def test_the_error_of_a_jvm_that_does_not_start_names_the_settings_and_a_restart_may_help(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    """The message did not name spark.master. A lack of memory has the same exit code, so the code is not 78."""
-    java = tmp_path / "bin" / "java"
-    java.parent.mkdir()
-    java.write_text("""#!/bin/sh\n[ "$1" = -version ] && echo 'version "17"' >&2 && exit\nexit 1\n""")
-    java.chmod(0o755)
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with spark_launch(SparkSettings()) as launch:
-        with pytest.raises(
-            SparkStartError, match=r"check spark\.master, spark\.driver_memory and spark\.conf$"
-        ) as error:
-            launch.connect()
-        assert error.value.exit_code == MAY_PASS
+    assert str(error.value).endswith("check spark.master, spark.driver_memory and spark.conf")
+    assert error.value.exit_code == MAY_PASS
 
 
 def test_a_jvm_that_hangs_is_killed_after_the_stop_signal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Rule 7: after a SIGSTOP of the JVM, SIGTERM did not end the monitor, and a kill of the monitor left the JVM."""
-    java = tmp_path / "bin" / "java"
-    java.parent.mkdir()
-    java.write_text("""#!/bin/sh\n[ "$1" = -version ] && echo 'version "17"' >&2 && exit\nexec sleep 600\n""")
-    java.chmod(0o755)
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    use_java_that_runs("exec sleep 600", tmp_path, monkeypatch)
     monkeypatch.setattr("streaming.spark.launch.jvm.STOP_SECONDS", 0.1)
     stop = threading.Event()
     with spark_launch(SparkSettings()) as launch:
