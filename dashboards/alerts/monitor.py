@@ -184,8 +184,8 @@ MONITOR_ITSELF: Final = AlertFile(
             description='{{ $records := printf "%.0f" $value }}Within 15 minutes, the monitor ignored {{ $records }} '
             '{{ if eq $records "1" }}record{{ else }}records{{ end }} of __consumer_offsets. The reason is '
             "{{ $labels.reason }}. Likely causes: a client library writes subscriptions or assignments in its own "
-            "format. In this "
-            'case, the table "quarantine" names a member in its column "field". If the reason is unknown_record_type '
+            'format. In this case, the table "quarantine" names a member in its column "field". If the reason is '
+            "unknown_record_type "
             "or unknown_value_version, Kafka is newer than this monitor. If the reason is foreign_partition, a "
             "program other than Kafka wrote the records, or the partition count of the topic changed. What to do: see "
             'the table "quarantine", then update the client or the monitor. For foreign_partition, see the runbook.',

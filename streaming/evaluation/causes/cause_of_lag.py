@@ -160,10 +160,14 @@ def _inputs_unknown(facts: LagFacts, _: Sequence[PartitionWork]) -> Cause | None
     return None
 
 
-def _catching_up(facts: LagFacts, late: Sequence[PartitionWork]) -> Cause | None:
+def _catching_up(_: LagFacts, late: Sequence[PartitionWork]) -> Cause | None:
     consumed, produced = _rates(late)
-    if consumed is not None and produced is not None and consumed - produced > MIN_GAIN * max(consumed, produced):
-        return Cause(UNKNOWN, CATCHING_UP)
+    if consumed is None or produced is None or consumed - produced <= MIN_GAIN * max(consumed, produced):
+        return None
+    return Cause(UNKNOWN, CATCHING_UP)
+
+
+def _rates_contain_outage(facts: LagFacts, _: Sequence[PartitionWork]) -> Cause | None:
     had_outage = facts.without_members_ms >= EXPLAINING_SHARE * WINDOW_MS
     return Cause(UNKNOWN, RATES_UNKNOWN) if had_outage else None
 
@@ -301,6 +305,7 @@ _RULES: Final[tuple[_Rule, ...]] = (
     _stopped,
     _inputs_unknown,
     _catching_up,
+    _rates_contain_outage,
     _hot_partition,
     _assignment,
     _slow,
