@@ -6,8 +6,8 @@ standard library.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from assignors.java_hash import hash_map_order
 from assignors.key_partitioner import partition_for_key
@@ -20,20 +20,15 @@ from assignors.model import (
     TopicPartition,
 )
 from assignors.ordering import members_as_librdkafka, members_by_utf8
-from assignors.range.range import RangeAssignor
-from assignors.range.server_range import ServerRangeAssignor
+from assignors.range.range import RangeAssignor, ServerRangeAssignor
 from assignors.roundrobin import RoundRobinAssignor
 from assignors.sticky.cooperative import CooperativeStickyAssignor
 from assignors.sticky.sticky import StickyAssignor
 from assignors.uniform.uniform import UniformAssignor
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 __all__ = [
     "AS_JAVA_LEADER",
     "AS_LEADER",
-    "AS_LIBRDKAFKA_LEADER",
     "BUILT_IN",
     "AssignorFailedError",
     "GroupAssignment",
@@ -46,7 +41,12 @@ __all__ = [
     "partition_for_key",
 ]
 
-_ASSIGNORS: tuple[PartitionAssignor, ...] = (
+
+def _by_name(*assignors: PartitionAssignor) -> Mapping[str, PartitionAssignor]:
+    return MappingProxyType({assignor.name: assignor for assignor in assignors})
+
+
+BUILT_IN: Mapping[str, PartitionAssignor] = _by_name(
     RangeAssignor(),
     RoundRobinAssignor(),
     StickyAssignor(),
@@ -54,25 +54,14 @@ _ASSIGNORS: tuple[PartitionAssignor, ...] = (
     UniformAssignor(),
     ServerRangeAssignor(),
 )
-
-
-def _by_name(*assignors: PartitionAssignor) -> Mapping[str, PartitionAssignor]:
-    return MappingProxyType({assignor.name: assignor for assignor in assignors})
-
-
-BUILT_IN: Mapping[str, PartitionAssignor] = _by_name(*_ASSIGNORS)
 """The strategies of Kafka 4.2 by name.
 
 ``server-range`` is the ``range`` of KIP-848. This package uses a different name, because the client strategy already
 has the name ``range``.
 """
 
-AS_JAVA_LEADER: Mapping[str, PartitionAssignor] = MappingProxyType(
-    {
-        **BUILT_IN,
-        "sticky": StickyAssignor(hash_map_order),
-        "cooperative-sticky": CooperativeStickyAssignor(hash_map_order),
-    }
+AS_JAVA_LEADER: Mapping[str, PartitionAssignor] = _by_name(
+    *BUILT_IN.values(), StickyAssignor(hash_map_order), CooperativeStickyAssignor(hash_map_order)
 )
 """The strategies by name. They compute exactly the assignments of a Java client that is the group leader.
 
@@ -81,26 +70,19 @@ To check a recorded assignment, compare it with the results of these strategies.
 always equally balanced.
 """
 
-AS_LIBRDKAFKA_LEADER: Mapping[str, PartitionAssignor] = MappingProxyType(
-    {
-        **BUILT_IN,
-        "range": RangeAssignor(members_as_librdkafka),
-        "roundrobin": RoundRobinAssignor(members_as_librdkafka),
-    }
-)
-"""The strategies of ``BUILT_IN``, but range and roundrobin sort the members as librdkafka does.
-
-If racks do not matter, these two strategies compute exactly the assignments of a librdkafka client that is the leader.
-"""
-
 AS_LEADER: Mapping[str, Mapping[str, PartitionAssignor]] = MappingProxyType(
     {
-        "librdkafka": AS_LIBRDKAFKA_LEADER,
+        "librdkafka": _by_name(
+            *BUILT_IN.values(), RangeAssignor(members_as_librdkafka), RoundRobinAssignor(members_as_librdkafka)
+        ),
         "aiokafka": _by_name(RangeAssignor(members_by_utf8), RoundRobinAssignor(members_by_utf8)),
         "sarama": _by_name(RangeAssignor(members_by_utf8)),
     }
 )
-"""Maps the name of a client library to the strategies of a leader with this library."""
+"""Maps the name of a client library to the strategies of a leader with this library.
+
+If racks do not matter, range and roundrobin compute exactly the assignments of a librdkafka client that is the leader.
+"""
 
 
 class UnknownAssignorError(KeyError):

@@ -11,15 +11,10 @@ can depend on the order in which the claims are read. This module ignores claims
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from assignors.model import NO_GENERATION
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from assignors.model import MemberSubscription, TopicPartition
+from assignors.model import NO_GENERATION, MemberSubscription, TopicPartition
 
 NO_OWNER = -1
 """The value that ``Owners`` contains for a partition without an owner."""

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from assignors.java_hash import hash_map_order, java_string_hash
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 EAGER_STRATEGIES = frozenset({"range", "roundrobin", "sticky"})
 """Kafka's eager strategies. With an eager strategy, members revoke all partitions before they join (KIP-429)."""

@@ -5,12 +5,9 @@ Some assignments depend on the order of a Java hash table.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from assignors.ordering import utf16_key
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _INT_BITS = 0xFFFF_FFFF
 _SMALLEST_TABLE = 16

@@ -6,11 +6,9 @@ member come from ``ConsumerPartitionAssignor.Subscription`` (KIP-429, KIP-792, K
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Protocol
 
 TopicPartition = tuple[str, int]
 ReplicaRacks = tuple[tuple[str | None, ...], ...]

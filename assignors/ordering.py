@@ -5,15 +5,12 @@ Every assignment depends on the order of names and members.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from functools import cmp_to_key
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+from assignors.model import GroupSpec, MemberSubscription
 
-    from assignors.model import GroupSpec, MemberSubscription
-
-    MemberOrder = Callable[[GroupSpec], list[MemberSubscription]]
+MemberOrder = Callable[[GroupSpec], list[MemberSubscription]]
 
 
 def utf16_key(text: str) -> bytes:
@@ -50,12 +47,12 @@ def members_static_first(group: GroupSpec) -> list[MemberSubscription]:
     Static members come first, sorted by instance id. So the position of a static member stays the same after a restart
     (KIP-345). Dynamic members follow, sorted by member id.
     """
-    return sorted(group.members, key=_static_first)
 
+    def key(member: MemberSubscription) -> tuple[bool, bytes, bytes]:
+        instance = b"" if member.instance_id is None else utf16_key(member.instance_id)
+        return member.instance_id is None, instance, utf16_key(member.member_id)
 
-def _static_first(member: MemberSubscription) -> tuple[bool, bytes, bytes]:
-    instance = b"" if member.instance_id is None else utf16_key(member.instance_id)
-    return member.instance_id is None, instance, utf16_key(member.member_id)
+    return sorted(group.members, key=key)
 
 
 def members_as_librdkafka(group: GroupSpec) -> list[MemberSubscription]:

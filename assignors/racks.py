@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from assignors.model import GroupSpec, MemberSubscription
+from assignors.model import GroupSpec, MemberSubscription
 
 
 def member_rack(member: MemberSubscription) -> str | None:

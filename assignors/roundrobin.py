@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import TYPE_CHECKING
 
-from assignors.ordering import members_static_first
+from assignors.model import GroupAssignment, GroupSpec, TopicPartition
+from assignors.ordering import MemberOrder, members_static_first
 from assignors.subscriptions import group_assignment, partitions_of, subscribers_by_topic
-
-if TYPE_CHECKING:
-    from assignors.model import GroupAssignment, GroupSpec, TopicPartition
-    from assignors.ordering import MemberOrder
 
 
 class RoundRobinAssignor:

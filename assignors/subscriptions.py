@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
-from typing import TYPE_CHECKING
 
-from assignors.model import GroupAssignment
+from assignors.model import GroupAssignment, GroupSpec, MemberSubscription, TopicPartition
 from assignors.ordering import members_by_id, sorted_names
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from assignors.model import GroupSpec, MemberSubscription, TopicPartition
 
 
 def distinct_subscriptions(members: Sequence[MemberSubscription]) -> list[frozenset[str]]:

@@ -15,7 +15,7 @@ dashboards. `alerts/` generates the alerts. The dashboards follow these rules:
 5. A table of groups has at most `$top` rows, because a cluster can have ten thousand groups.
 6. The first screen answers the questions of an engineer on call. Grafana does not run the queries of collapsed rows.
 7. By default, the monitor exports detailed metrics only for the worst groups. The description of a panel shows whether
-   the panel needs detailed metrics (`PanelSpec.for_details`).
+   the panel needs detailed metrics (`panels.fill_panel`).
 
 The package may import only `streaming.signals`.
 """

@@ -43,36 +43,21 @@ class Row:
     is_collapsed: bool = False
 
 
-def group_dashboard_url(cluster: str, group: str) -> str:
-    """Return the URL of a group's dashboard. The arguments are Grafana variables or fields."""
-    return f"/d/{GROUP_UID}?{_SAME_SOURCE}&var-cluster={cluster}&var-group={group}&{_SAME_TIME}"
-
-
 def topic_dashboard_url(cluster: str, topic: str) -> str:
     """Return the URL of a topic's dashboard. The arguments are Grafana variables or fields."""
     return f"/d/{TOPIC_UID}?{_SAME_SOURCE}&var-cluster={cluster}&var-topic={topic}&{_SAME_TIME}"
 
 
 def dashboard_url(uid: str) -> str:
-    """Return the URL of a dashboard that can show several clusters.
-
-    The URL contains the clusters that the user has selected.
-    """
+    """Return the URL of a dashboard that can show several clusters. The user's selection of clusters stays the same."""
     return f"/d/{uid}?{_SAME_SOURCE}&{_SAME_CLUSTER}"
-
-
-def monitor_page_url(cluster: str, group: str) -> str:
-    """Return the URL of a group's page on the monitor. The arguments are Grafana variables or fields."""
-    return f"${{page_url}}/groups/?id={group}&cluster={cluster}"
 
 
 def group_link(cluster: str = "${__data.fields.cluster:percentencode}") -> build.DashboardLink:
     """Return the link from a group in a table to the dashboard of this group."""
-    url = group_dashboard_url(cluster, "${__data.fields.group:percentencode}")
+    group = "${__data.fields.group:percentencode}"
+    url = f"/d/{GROUP_UID}?{_SAME_SOURCE}&var-cluster={cluster}&var-group={group}&{_SAME_TIME}"
     return build.DashboardLink("This group's dashboard").url(url)
-
-
-_PAGE_URL, _NO_PAGE_URL = 'page_url!=""', 'page_url=""'
 
 
 def source_variable() -> AnyVariable:
@@ -85,9 +70,9 @@ def page_url_variable() -> AnyVariable:
 
     If the setting `[links] page_url` is empty, the variable is the address that Prometheus scrapes.
     """
-    scraped = f'{ONE_CLUSTER.selector(MONITOR_INFO, _NO_PAGE_URL)}, "page_url", "http://$1", "instance", "(.+)"'
-    address = f"{ONE_CLUSTER.selector(MONITOR_INFO, _PAGE_URL)} or label_replace({scraped})"
-    variable = _query_variable("page_url", "Monitor's pages", f"query_result(max by (page_url) ({address}))")
+    configured, empty = (ONE_CLUSTER.selector(MONITOR_INFO, one) for one in ('page_url!=""', 'page_url=""'))
+    address = f'{configured} or label_replace({empty}, "page_url", "http://$1", "instance", "(.+)")'
+    variable = single_choice_variable("page_url", "Monitor's pages", f"query_result(max by (page_url) ({address}))")
     variable.regex('/page_url="([^"]*)"/').hide(dashboard.VariableHide.HIDE_VARIABLE)
     variable.build().skip_url_sync = True  # the builder has no method; a link to Grafana must not set this address
     return variable
@@ -99,23 +84,19 @@ def top_variable() -> AnyVariable:
     return build.CustomVariable("top").label("Worst").values("10,20,50,100").current(ten)
 
 
-def single_choice_variable(name: str, label: str, query: str) -> AnyVariable:
+def single_choice_variable(name: str, label: str, query: str) -> build.QueryVariable:
     """Return a variable for one label value from Prometheus."""
-    return _query_variable(name, label, query)
-
-
-def multiple_choice_variable(name: str, label: str, query: str) -> AnyVariable:
-    """Return a variable for several label values. The default, "All", includes values that appear later."""
-    return _query_variable(name, label, query).multi(True).include_all(True).all_value(".*").current(_ALL)
-
-
-def _query_variable(name: str, label: str, query: str) -> build.QueryVariable:
     variable = build.QueryVariable(name).label(label).datasource(SOURCE).query(query)
     in_order = dashboard.VariableSort.ALPHABETICAL_CASE_INSENSITIVE_ASC
     return variable.refresh(dashboard.VariableRefresh.ON_TIME_RANGE_CHANGED).sort(in_order)
 
 
-class Event(dashboard.AnnotationQuery):
+def multiple_choice_variable(name: str, label: str, query: str) -> AnyVariable:
+    """Return a variable for several label values. The default, "All", includes values that appear later."""
+    return single_choice_variable(name, label, query).multi(True).include_all(True).all_value(".*").current(_ALL)
+
+
+class Event(dashboard.AnnotationQuery, Builder[dashboard.AnnotationQuery]):
     """A vertical line at each time at which a Prometheus query has a value.
 
     The SDK's class for annotations has no fields for titles.
@@ -129,20 +110,12 @@ class Event(dashboard.AnnotationQuery):
         """Return the JSON object that Grafana's Prometheus plugin needs."""
         return super().to_json() | {"titleFormat": self._title, "step": "15s"}
 
-
-class _Events(Builder[dashboard.AnnotationQuery]):
-    def __init__(self, event: Event) -> None:
-        self._event = event
-
     def build(self) -> dashboard.AnnotationQuery:
-        return self._event
+        """Return this object."""
+        return self
 
 
 def _links_to_other_dashboards(uid: str) -> list[build.DashboardLink]:
-    """Return the links at the top of a dashboard.
-
-    A link contains only variables that the target dashboard can use.
-    """
     others = {"All groups": FLEET_UID, "Topics": TOPIC_UID, "The monitor itself": MONITOR_UID, "Runbook": RUNBOOK_UID}
     return [
         build.DashboardLink(title).url(_url_from(uid, other)).keep_time(True)
@@ -152,6 +125,7 @@ def _links_to_other_dashboards(uid: str) -> list[build.DashboardLink]:
 
 
 def _url_from(uid: str, other: str) -> str:
+    """Return a URL that contains only variables that the dashboard `other` can use."""
     if RUNBOOK_UID in (uid, other):
         return f"/d/{other}"
     if other in _WITH_ONE_CLUSTER and uid not in _WITH_ONE_CLUSTER:
@@ -160,11 +134,7 @@ def _url_from(uid: str, other: str) -> str:
 
 
 def create_dashboard(
-    uid: str,
-    title: str,
-    about: str,
-    variables: Sequence[AnyVariable],
-    rows: Sequence[Row],
+    uid: str, title: str, about: str, variables: Sequence[AnyVariable], rows: Sequence[Row]
 ) -> build.Dashboard:
     """Return a dashboard with `rows`, and with links to the other dashboards."""
     result = (
@@ -173,41 +143,28 @@ def create_dashboard(
     result.timezone("browser").tooltip(dashboard.DashboardCursorSync.CROSSHAIR).readonly()
     result.variables(list(variables)).links(list(_links_to_other_dashboards(uid)))
     for row in rows:
-        _add_row(result, row)
+        # In the JSON, a collapsed row contains its panels, but the panels of an open row follow the row.
+        header = build.Row(row.title).collapsed(row.is_collapsed)
+        for panel in row.panels if row.is_collapsed else ():
+            header.with_panel(panel)
+        result.with_row(header)
+        for panel in () if row.is_collapsed else row.panels:
+            result.with_panel(panel)
     return result
 
 
-def _add_row(target: build.Dashboard, row: Row) -> None:
-    """Add a row. In the JSON, a collapsed row contains its panels, but the panels of an open row follow the row."""
-    title = build.Row(row.title).collapsed(row.is_collapsed)
-    if row.is_collapsed:
-        for panel in row.panels:
-            title.with_panel(panel)
-    target.with_row(title)
-    if not row.is_collapsed:
-        for panel in row.panels:
-            target.with_panel(panel)
-
-
-def add_events(target: build.Dashboard, events: Sequence[Event]) -> build.Dashboard:
-    """Show `events` in all panels that have a time axis."""
-    return target.annotations([_Events(event) for event in events])
-
-
 def as_json_text(source: build.Dashboard) -> str:
-    """Return the dashboard as JSON."""
+    """Return the dashboard as JSON. If a panel has no id, the position of the panel is its id."""
     model = source.build()
     panels = model.panels or []
     _place(panels, top=0)
-    _number(panels)
+    for number, panel in enumerate(_with_panels_of_rows(panels), start=1):
+        panel.id_val = panel.id_val or number
     return json.dumps(model, cls=JSONEncoder, indent=2, ensure_ascii=False) + "\n"
 
 
 def _place(panels: Sequence[AnyPanelModel], top: int) -> None:
-    """Place panels from left to right and from top to bottom.
-
-    The positions in a collapsed row are correct if the user opens only this row.
-    """
+    """Place panels from left to right. The positions in a collapsed row are correct if the user opens only this row."""
     left, height = 0, 0
     for panel in panels:
         place = panel.grid_pos = panel.grid_pos or dashboard.GridPos(w=GRID_WIDTH, h=1)
@@ -217,12 +174,6 @@ def _place(panels: Sequence[AnyPanelModel], top: int) -> None:
         left, height = left + place.w, max(height, place.h)
         if isinstance(panel, dashboard.RowPanel):
             _place(panel.panels, top + 1)
-
-
-def _number(panels: Sequence[AnyPanelModel]) -> None:
-    """If a panel has no id, use the position of the panel as its id."""
-    for number, panel in enumerate(_with_panels_of_rows(panels), start=1):
-        panel.id_val = panel.id_val or number
 
 
 def _with_panels_of_rows(panels: Sequence[AnyPanelModel]) -> Iterator[AnyPanelModel]:

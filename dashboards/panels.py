@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from string import ascii_uppercase
 from typing import Protocol, TypeVar
 
@@ -46,43 +46,21 @@ class PanelSpec:
     width: int = 12
     height: int = 8
 
-    def for_details(self, expressions: Sequence[str]) -> PanelSpec:
-        """If a query needs detailed metrics, return a spec that explains *details*.
-
-        Only the worst groups have detailed metrics. `if_empty` contains the explanation. If all queries need detailed
-        metrics, `empty_text` also contains a short note.
-        """
-        need_details = [_needs_details(expression) for expression in expressions]
-        if not any(need_details):
-            return self
-        empty_text = f"{self.empty_text}; only the worst groups have details" if all(need_details) else self.empty_text
-        return replace(self, if_empty=f"{self.if_empty} {_ONLY_DETAILS}", empty_text=empty_text)
-
-    @property
-    def description(self) -> str:
-        """The description of the panel as Markdown."""
-        return f"{self.how_to_read}\n\n**Nothing shown:** {self.if_empty}"
-
-
-def _needs_details(expression: str) -> bool:
-    return not _DETAILS.isdisjoint(re.findall(r"\w+", expression))
-
 
 @dataclass(frozen=True)
 class Query:
     """One query of a panel with a time axis."""
 
     expression: str
-    legend: str = AUTOMATIC
+    legend: str
 
 
 @dataclass(frozen=True)
 class DisplayOptions:
     """How a panel shows values.
 
-    `colors` maps the legend of a line to its colour. A line is dashed if `limits` contains its legend.
-
-    `maximum` is the largest possible value.
+    `colors` maps the legend of a line to its colour. A line is dashed if `limits` contains its legend. `maximum` is the
+    largest possible value.
     """
 
     unit: str = "short"
@@ -113,14 +91,20 @@ Panel = TypeVar("Panel", bound=_PanelBuilder)
 
 
 def fill_panel(panel: Panel, spec: PanelSpec, targets: Sequence[prometheus.Dataquery], steps: Steps = ()) -> Panel:
-    """Set the texts, the size and the queries of a panel. The queries get the names A, B, ..."""
-    texts = spec.for_details([target.build().expr for target in targets])
+    """Set the texts, the size and the queries of a panel. The queries get the names A, B, ...
+
+    If a query needs detailed metrics, the description explains that only the worst groups have details. If all queries
+    need detailed metrics, the text of the empty panel contains a short note.
+    """
+    need_details = [not _DETAILS.isdisjoint(re.findall(r"\w+", target.build().expr)) for target in targets]
+    if_empty = f"{spec.if_empty} {_ONLY_DETAILS}" if any(need_details) else spec.if_empty
+    note = "; only the worst groups have details" if all(need_details) else ""
     panel.title(spec.title)
-    panel.description(texts.description)
+    panel.description(f"{spec.how_to_read}\n\n**Nothing shown:** {if_empty}")
     panel.datasource(SOURCE)
     panel.span(spec.width)
     panel.height(spec.height)
-    panel.no_value(texts.empty_text)
+    panel.no_value(spec.empty_text + note)
     panel.targets([target.ref_id(name) for name, target in zip(ascii_uppercase, targets, strict=False)])
     panel.thresholds(build.ThresholdsConfig().mode(dashboard.ThresholdsMode.ABSOLUTE).steps(thresholds(steps)))
     return panel
@@ -152,10 +136,7 @@ def stat_panel(
 
 
 def line_panel(
-    spec: PanelSpec,
-    queries: Sequence[Query],
-    display: DisplayOptions = COUNT,
-    link: build.DashboardLink | None = None,
+    spec: PanelSpec, queries: Sequence[Query], display: DisplayOptions = COUNT, link: build.DashboardLink | None = None
 ) -> AnyPanel:
     """Return a panel with lines over time. A line without an entry in `colors` has a shade of blue.
 
@@ -176,7 +157,7 @@ def bar_panel(spec: PanelSpec, queries: Sequence[Query], display: DisplayOptions
 
 def _graph(spec: PanelSpec, queries: Sequence[Query], display: DisplayOptions) -> timeseries.Panel:
     panel = fill_panel(timeseries.Panel(), spec, [range_query(query) for query in queries], display.steps)
-    panel.unit(display.unit).min(0).color_scheme(_color(dashboard.FieldColorModeId.SHADES, NEITHER))
+    panel.unit(display.unit).min(0).color_scheme(_color(dashboard.FieldColorModeId.SHADES))
     if display.maximum is not None:
         panel.max(display.maximum)
     for legend, color in display.colors.items():
@@ -222,9 +203,8 @@ def bar_gauge_panel(spec: PanelSpec, queries: Sequence[Query], display: DisplayO
 
 def _color_of_now(display: DisplayOptions) -> build.FieldColor:
     is_evaluated = display.steps or display.mappings
-    mode = dashboard.FieldColorModeId.THRESHOLDS if is_evaluated else dashboard.FieldColorModeId.FIXED
-    return _color(mode, NEITHER)
+    return _color(dashboard.FieldColorModeId.THRESHOLDS if is_evaluated else dashboard.FieldColorModeId.FIXED)
 
 
-def _color(mode: dashboard.FieldColorModeId, color: str) -> build.FieldColor:
-    return build.FieldColor().mode(mode).fixed_color(color)
+def _color(mode: dashboard.FieldColorModeId) -> build.FieldColor:
+    return build.FieldColor().mode(mode).fixed_color(NEITHER)

@@ -11,8 +11,8 @@ from grafana_foundation_sdk.builders import text
 from grafana_foundation_sdk.models import dashboard as models
 from grafana_foundation_sdk.models.text import TextMode
 
-from dashboards.alerts import FIRST_PANEL_NUMBER, PANEL_NUMBERS, panel_number
 from dashboards.alerts.catalogue import ALERTS
+from dashboards.alerts.links import FIRST_PANEL_NUMBER, PANEL_NUMBERS, panel_number
 from dashboards.boards import GRID_WIDTH, RUNBOOK_UID, Row, create_dashboard
 from dashboards.panels import AnyPanel, PanelSpec
 from dashboards.promql import Scope, repeat_for_rows
@@ -61,13 +61,9 @@ def _firing_by_severity(scope: Scope, labels: Sequence[str], only: str) -> str:
 
 
 def _runbook_column(firing: str) -> Measure:
-    """Return the column with links to the runbook.
-
-    The value of each cell is a panel id, and a mapping shows words instead of the id.
-    """
+    """Return the column with links to the runbook. The value of each cell is a panel id."""
     numbers = " or ".join(
-        f'label_replace(vector({panel_number(alert.runbook_section)}), "alertname", "{alert.name}", "", "")'
-        for alert in ALERTS
+        f'label_replace(vector({panel_number(alert.name)}), "alertname", "{alert.name}", "", "")' for alert in ALERTS
     )
     shown = models.ValueMappingResult(text="open section", color=NEITHER, index=0)
     link = build.DashboardLink("Section of the runbook").url(f"/d/{RUNBOOK_UID}?viewPanel=${{__value.raw}}")

@@ -76,10 +76,7 @@ def _column_order(columns: Sequence[Column]) -> dict[str, object]:
 
 
 def _fields(columns: Sequence[Column]) -> list[str]:
-    """Return Grafana's field name of each column.
-
-    If the table has several queries, the field name of a value contains the name of the query, for example `Value #A`.
-    """
+    """Return Grafana's field name of each column. If a table has several queries, it contains the query's name."""
     measures = [column for column in columns if isinstance(column, Measure)]
     names = {id(one): f"Value #{name}" for name, one in zip(ascii_uppercase, measures, strict=False)}
     if len(measures) == 1:

@@ -13,37 +13,28 @@ from dashboards.boards import (
     source_variable,
     top_variable,
 )
-from dashboards.panels import AnyPanel, DisplayOptions, PanelSpec, Query, line_panel, stat_panel
+from dashboards.panels import COUNT, AnyPanel, DisplayOptions, PanelSpec, Query, line_panel, stat_panel
 from dashboards.promql import ONE_CLUSTER, ONE_TOPIC, count_or_zero, for_same_groups, top_k
 from dashboards.runbook import firing_alerts_panel
 from dashboards.tables import Column, Label, Measure, lagging_partitions_table, ranked_table
 from dashboards.words import ANY, NONE, SECONDS_BEHIND, SOME, STATES, STATUSES, label_mappings
-from streaming.signals import Signal
-from streaming.signals.groups import GROUP_INFO
-from streaming.signals.lag import GROUP_LAG_SECONDS, GROUP_STATUS, GROUP_WORST_PARTITION_INFO
-from streaming.signals.monitor import READY
-from streaming.signals.partitions import (
-    PARTITION_LAG,
-    TOPIC_HOTTEST_PARTITION_RATIO,
-    TOPIC_LAG,
-    TOPIC_LAG_UNKNOWN_PARTITIONS,
-)
+from streaming.signals import Signal, groups, lag, monitor, partitions
 
-_LAG, _UNKNOWN = ONE_TOPIC.series(TOPIC_LAG), ONE_TOPIC.series(TOPIC_LAG_UNKNOWN_PARTITIONS)
+_LAG, _UNKNOWN = ONE_TOPIC.series(partitions.TOPIC_LAG), ONE_TOPIC.series(partitions.TOPIC_LAG_UNKNOWN_PARTITIONS)
 _GROUPS = f"({_LAG} or 0 * {_UNKNOWN})"
 """All groups that have committed offsets for the topic. A group has exactly one of the two series."""
 _GROUP = Label("Group", "group", links=[group_link("${cluster:percentencode}")])
 _NOT_EXPORTED = "If the setting `metrics.granularity` is `group`, the lag of topics is not exported."
-_LAG_UNKNOWN = f"{_NOT_EXPORTED} {TOPIC_LAG.unknown}"
+_LAG_UNKNOWN = f"{_NOT_EXPORTED} {partitions.TOPIC_LAG.unknown}"
 
 
 def dashboard() -> build.Dashboard:
     """Return the dashboard. The groups come first."""
-    names = f"{TOPIC_LAG.name}|{TOPIC_LAG_UNKNOWN_PARTITIONS.name}"
+    names = f"{partitions.TOPIC_LAG.name}|{partitions.TOPIC_LAG_UNKNOWN_PARTITIONS.name}"
     topics = f'label_values({{__name__=~"{names}", {ONE_CLUSTER.matchers}}}, topic)'
     variables = [
         source_variable(),
-        single_choice_variable("cluster", "Cluster", f"label_values({READY.name}, cluster)"),
+        single_choice_variable("cluster", "Cluster", f"label_values({monitor.READY.name}, cluster)"),
         single_choice_variable("topic", "Topic", topics),
         top_variable(),
     ]
@@ -72,7 +63,14 @@ def _stats() -> list[AnyPanel]:
             _LAG_UNKNOWN,
             f"sum({_LAG} > bool 0)",
         ),
-        _unknown(),
+        _number(
+            "Groups with unknown lag",
+            "Number of groups whose lag is unknown in at least one partition of this topic. The dashboard of the group "
+            "shows the reason.",
+            _NOT_EXPORTED,
+            count_or_zero(_UNKNOWN, _GROUPS),
+            DisplayOptions(steps=SOME, mappings=NONE),
+        ),
         _number(
             "Largest lag",
             "Largest known lag of a group in this topic. The unit is records.",
@@ -83,20 +81,8 @@ def _stats() -> list[AnyPanel]:
     ]
 
 
-def _number(title: str, how_to_read: str, if_empty: str, expression: str) -> AnyPanel:
-    return stat_panel(PanelSpec(title, how_to_read, if_empty, width=5, height=4), expression)
-
-
-def _unknown() -> AnyPanel:
-    spec = PanelSpec(
-        "Groups with unknown lag",
-        "Number of groups whose lag is unknown in at least one partition of this topic. The dashboard of the group "
-        "shows the reason.",
-        _NOT_EXPORTED,
-        width=5,
-        height=4,
-    )
-    return stat_panel(spec, count_or_zero(_UNKNOWN, _GROUPS), DisplayOptions(steps=SOME, mappings=NONE))
+def _number(title: str, how_to_read: str, if_empty: str, expression: str, display: DisplayOptions = COUNT) -> AnyPanel:
+    return stat_panel(PanelSpec(title, how_to_read, if_empty, width=5, height=4), expression, display)
 
 
 def _no_progress() -> AnyPanel:
@@ -110,7 +96,7 @@ def _no_progress() -> AnyPanel:
         height=4,
     )
     by, matcher = "cluster, group", 'status=~"STOP|STALL|REWIND"'
-    stopped = for_same_groups(ONE_CLUSTER.series_by(by, GROUP_STATUS, matcher), _GROUPS)
+    stopped = for_same_groups(ONE_CLUSTER.series_by(by, lag.GROUP_STATUS, matcher), _GROUPS)
     return stat_panel(spec, count_or_zero(stopped, _GROUPS), DisplayOptions(steps=ANY, mappings=NONE))
 
 
@@ -129,10 +115,10 @@ def _groups() -> AnyPanel:
         *(_GROUP, Label("Team", "team"), Label("State", "state", label_mappings(STATES))),
         Measure("Lag in this topic", f"{of_group} ({for_same_groups(_LAG, selected)})"),
         Measure("Partitions with unknown lag", f"{of_group} ({for_same_groups(_UNKNOWN, selected)})", steps=SOME),
-        Measure("Lag in seconds", _of_groups(GROUP_LAG_SECONDS, selected), unit="s", steps=SECONDS_BEHIND),
+        Measure("Lag in seconds", _of_groups(lag.GROUP_LAG_SECONDS, selected), unit="s", steps=SECONDS_BEHIND),
         Label("Status", "status", label_mappings(STATUSES)),
-        Measure("", _of_groups(GROUP_STATUS, selected)),
-        Measure("", for_same_groups(ONE_CLUSTER.series_by("cluster, group, state, team", GROUP_INFO), selected)),
+        Measure("", _of_groups(lag.GROUP_STATUS, selected)),
+        Measure("", for_same_groups(ONE_CLUSTER.series_by("cluster, group, state, team", groups.GROUP_INFO), selected)),
     ]
     return ranked_table(spec, columns, sort_by="Lag in this topic")
 
@@ -157,10 +143,10 @@ def _partitions() -> AnyPanel:
         "Partitions with the largest lag",
         "Partitions of this topic. The partition with the largest lag comes first. If several groups lag in the same "
         "partition, look for a hot key.",
-        f"No partition has lag. {PARTITION_LAG.unknown}",
+        f"No partition has lag. {partitions.PARTITION_LAG.unknown}",
         "no known lag",
     )
-    selected = top_k(f"{ONE_TOPIC.series(PARTITION_LAG)} > 0")
+    selected = top_k(f"{ONE_TOPIC.series(partitions.PARTITION_LAG)} > 0")
     return lagging_partitions_table(spec, ONE_TOPIC, _GROUP, selected)
 
 
@@ -170,10 +156,10 @@ def _owners() -> AnyPanel:
         "The table lists groups whose lag in seconds is above the group's limit `max_lag_seconds`. A group is listed "
         "only if its partition with the largest lag in seconds belongs to this topic. `Client`, `Host` and "
         "`Instance` identify the member that owns this partition.",
-        GROUP_WORST_PARTITION_INFO.unknown,
+        lag.GROUP_WORST_PARTITION_INFO.unknown,
         "no known lag above the limit",
     )
-    worst = ONE_TOPIC.series(GROUP_WORST_PARTITION_INFO)
+    worst = ONE_TOPIC.series(lag.GROUP_WORST_PARTITION_INFO)
     columns: list[Column] = [
         *(_GROUP, Label("Partition", "partition"), Label("Client", "client_id"), Label("Host", "client_host")),
         Label("Instance", "group_instance_id"),
@@ -188,9 +174,9 @@ def _hottest_partition() -> AnyPanel:
         "Produce rate of the hottest partition of this topic, divided by the mean produce rate of all its partitions. "
         "The legend names the partition. No assignment can divide a hot partition. Look at the keys of the records and "
         "at the producer's partitioner.",
-        TOPIC_HOTTEST_PARTITION_RATIO.unknown,
+        partitions.TOPIC_HOTTEST_PARTITION_RATIO.unknown,
         "no known hot partition",
         width=24,
     )
-    ratio = ONE_TOPIC.series_by("partition", TOPIC_HOTTEST_PARTITION_RATIO)
+    ratio = ONE_TOPIC.series_by("partition", partitions.TOPIC_HOTTEST_PARTITION_RATIO)
     return line_panel(spec, [Query(ratio, "partition {{partition}}")])

@@ -14,23 +14,12 @@ from dataclasses import dataclass
 from grafana_foundation_sdk.models import dashboard
 
 from dashboards.promql import Scope
-from streaming.signals import Signal
-from streaming.signals.lag import (
-    GROUP_CATCH_UP_SECONDS,
-    GROUP_CONSUMED_RECORDS_PER_SECOND,
-    GROUP_LAG,
-    GROUP_PRODUCED_RECORDS_PER_SECOND,
-)
-from streaming.signals.rebalances import GROUP_CONDITION
+from streaming.signals import Signal, lag, rebalances
 
 FINE, WATCH, ACT, UNKNOWN, NEITHER = "green", "yellow", "red", "#8e8e8e", "blue"
 
 Steps = Sequence[tuple[float, str]]
-"""Thresholds with colours. A colour applies to values from its threshold up to the next threshold.
-
-Values below the first threshold normally have the colour FINE. If the colour of the last threshold is FINE, values
-below the first threshold have the colour ACT.
-"""
+"""Thresholds with colours. A colour applies to values from its threshold up to the next threshold."""
 
 ANY: Steps = ((1, ACT),)
 SOME: Steps = ((1, WATCH),)
@@ -84,7 +73,7 @@ VERDICTS = _words(
         "unknown": UNKNOWN,
     },
 )
-_CONDITIONS = GROUP_CONDITION.label_values["condition"]
+_CONDITIONS = rebalances.GROUP_CONDITION.label_values["condition"]
 CONDITIONS = _words(61, {condition: NEITHER if condition == "rolling_restart" else ACT for condition in _CONDITIONS})
 AT_LEAST = Word("at least", 81, WATCH)
 LAG_LIMITS = _words(91, {"below the limit": FINE, "above the limit": WATCH, "above the critical limit": ACT})
@@ -99,11 +88,7 @@ CAUSES: Mapping[str, str] = {
     "metadata_changed": "light-orange",
     "cooperative_followup": "super-light-blue",
 }
-"""Colours of the causes of a rebalance.
-
-If the cause is unexplained, the colour is red. If a member joined or left, the colour is blue. If a strategy, a
-subscription or a topic changed, the colour is orange.
-"""
+"""Colours of the causes of a rebalance. Blue: a member joined or left. Orange: the strategy or metadata changed."""
 
 
 def code_query(scope: Scope, signal: Signal, label: str, words: Sequence[Word]) -> str:
@@ -122,11 +107,8 @@ def code_query_by_label(scope: Scope, signal: Signal, label: str, words: Sequenc
 
 
 def _codes(scope: Scope, signal: Signal, label: str, words: Sequence[Word]) -> str:
-    return " or ".join(f"{word.code} * {scope.selector(signal, _is(label, word.value))}" for word in words)
-
-
-def _is(label: str, value: str) -> str:
-    return f'{label}="{value}"'
+    selectors = ((word.code, scope.selector(signal, f'{label}="{word.value}"')) for word in words)
+    return " or ".join(f"{code} * {selector}" for code, selector in selectors)
 
 
 def code_mappings(*of_labels: Sequence[Word]) -> list[dashboard.ValueMapping]:
@@ -175,10 +157,12 @@ def catch_up_query(scope: Scope) -> str:
     The value is 0 if the group has no lag, and -1 if the monitor knows the lag and both rates but no time. In these two
     cases, `GROUP_CATCH_UP_SECONDS` has no series. If the lag or a necessary rate is unknown, the group has no value.
     """
-    lag = scope.series(GROUP_LAG)
-    produced, consumed = map(scope.series, (GROUP_PRODUCED_RECORDS_PER_SECOND, GROUP_CONSUMED_RECORDS_PER_SECOND))
-    lag_stays = f"{_NEVER} + 0 * ({lag} > 0 and {produced} and {consumed})"
-    return f"({scope.series(GROUP_CATCH_UP_SECONDS)} or 0 * ({lag} == 0) or {lag_stays})"
+    unread = scope.series(lag.GROUP_LAG)
+    produced, consumed = map(
+        scope.series, (lag.GROUP_PRODUCED_RECORDS_PER_SECOND, lag.GROUP_CONSUMED_RECORDS_PER_SECOND)
+    )
+    lag_stays = f"{_NEVER} + 0 * ({unread} > 0 and {produced} and {consumed})"
+    return f"({scope.series(lag.GROUP_CATCH_UP_SECONDS)} or 0 * ({unread} == 0) or {lag_stays})"
 
 
 def thresholds(steps: Steps) -> list[dashboard.Threshold]:

@@ -6,13 +6,10 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from streaming.config.environment import without_settings
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 _LAUNCHER = Path(__file__).with_name("die_with_parent.py")
 
@@ -25,17 +22,16 @@ def with_parent_death_signal(command: Sequence[str]) -> list[str]:
 class ChildProcess:
     """A child process. When this process ends, the kernel kills the child, even after `kill -9` of this process.
 
-    The standard output and standard error of the child are appended to the file `output`. Ctrl-C does not stop the
-    child, because the child has a separate session. This process can stop its children in any order. By default, the
-    child gets the environment variables of this process. The child does not inherit the monitor's settings, because a
-    setting can contain a secret.
+    Its output is appended to the file `output`. Ctrl-C does not stop the child, because it has a separate session. So
+    this process can stop its children in any order. By default, the child gets the environment variables of this
+    process without the monitor's settings, because a setting can contain a secret.
     """
 
     def __init__(self, command: Sequence[str], output: Path, environment: Mapping[str, str] | None = None) -> None:
         self.output = output
         self._command = with_parent_death_signal(command)
         self._environment = without_settings(os.environ) if environment is None else dict(environment)
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes]
         self._error: OSError | None = None
         started = threading.Event()
         # The kernel kills the child when the thread that started the child ends. The caller's thread might end too
@@ -49,24 +45,24 @@ class ChildProcess:
     @property
     def pid(self) -> int:
         """The process id of the command. The command replaces the launcher, so both have the same process id."""
-        return self._started().pid
+        return self._process.pid
 
     @property
     def exit_code(self) -> int | None:
         """The exit code, or None while the process runs. If a signal ended the process, the code is negative."""
-        return self._started().poll()
+        return self._process.poll()
 
     def wait(self, timeout_seconds: float | None = None) -> bool:
         """Wait until the process ends. Return False if the process still runs after the timeout."""
         try:
-            self._started().wait(timeout_seconds)
+            self._process.wait(timeout_seconds)
         except subprocess.TimeoutExpired:
             return False
         return True
 
     def ask_to_end(self) -> None:
         """Send SIGTERM to the process, and do not wait."""
-        self._started().terminate()
+        self._process.terminate()
 
     def stop(self, grace_seconds: float) -> None:
         """Send SIGTERM. Kill the process if it still runs after `grace_seconds`. Wait until the process has ended."""
@@ -76,7 +72,7 @@ class ChildProcess:
 
     def kill(self) -> None:
         """Send SIGKILL and wait until the process has ended."""
-        self._started().kill()
+        self._process.kill()
         self.wait()
 
     def _run(self, started: threading.Event) -> None:
@@ -92,12 +88,7 @@ class ChildProcess:
                 )
         except OSError as error:
             self._error = error
+            return
         finally:
             started.set()
-        if self._process is not None:
-            self._process.wait()
-
-    def _started(self) -> subprocess.Popen[bytes]:
-        if self._process is None:
-            raise RuntimeError("the process was never started")  # unreachable, because __init__ raises first
-        return self._process
+        self._process.wait()

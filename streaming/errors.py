@@ -21,19 +21,15 @@ REPAIR_REMEDY: Final = "run `rebalance-monitor rebuild --repair-tables` (damaged
 class RemedyError(Exception):
     """An error that the operator can fix. The message is one line with the error and the remedy.
 
-    Commands print the message and exit with a code other than 0. Example: `Java 11 found at /usr/bin/java, but 17 or 21
-    is required: apt install openjdk-17-jre-headless, or set JAVA_HOME`.
-
-    `exit_code` is the exit code of `rebalance-monitor run`. A supervisor uses the exit code to decide whether to
-    restart the monitor. The code is `MAY_PASS` if the problem can end without a change, for example if a broker does
-    not answer yet. The code is `STAYS` if an operator must first change something on this machine.
+    Example: `Java 11 found at /usr/bin/java, but 17 or 21 is required: apt install openjdk-17-jre-headless, or set
+    JAVA_HOME`. `exit_code` is the exit code of `rebalance-monitor run`: with `STAYS`, a supervisor does not restart it.
     """
 
     exit_code: ClassVar[int] = MAY_PASS
 
 
 def storage_remedy(error: OSError) -> str:
-    """Return a phrase that describes how an operator can fix a failed access to a file or folder.
+    """Return the remedy for a failed access to a file or folder.
 
     >>> storage_remedy(OSError(errno.ENOSPC, "No space left on device"))
     'make space on its disk'

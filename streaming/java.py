@@ -26,11 +26,15 @@ class JavaError(RemedyError):
 
 
 def find_java() -> Path:
-    """Return the path of `java`. If JAVA_HOME is set, use its Java. Without JAVA_HOME, search PATH.
-
-    Raises JavaError with a remedy if there is no Java or if its version is not 17 or 21.
-    """
-    java = _java_of_home(os.environ.get("JAVA_HOME", "")) or _java_on_path()
+    """Return the `java` of JAVA_HOME, or without JAVA_HOME the first `java` on PATH. Raises JavaError."""
+    if java_home := os.environ.get("JAVA_HOME"):
+        java = Path(java_home, "bin", "java")
+        if not os.access(java, os.X_OK):
+            raise JavaError(f"JAVA_HOME is {java_home}, but {java} cannot be run: unset JAVA_HOME, or {_REMEDY}")
+    elif on_path := shutil.which("java"):
+        java = Path(on_path)
+    else:
+        raise JavaError(f"no java found: {_REMEDY}")
     version = java_version(java)
     if version not in SUPPORTED_JAVA_VERSIONS:
         raise JavaError(f"Java {version} found at {java}, but 17 or 21 is required: {_REMEDY}")
@@ -54,10 +58,7 @@ def java_version(java: Path) -> int:
 
 
 def feature_version(output: str) -> int:
-    """Read the feature version from the output of `java -version`. Raises JavaError if the output contains no version.
-
-    Example: `openjdk version "17.0.15" 2025-04-15` gives 17. The older format `java version "1.8.0_392"` gives 8.
-    """
+    """Return 17 for `openjdk version "17.0.15" 2025-04-15`, and 8 for the older `java version "1.8.0_392"`."""
     match = re.search(r'version "(?:1\.)?(\d+)', output)
     if match is None:
         first_line = output.strip().partition("\n")[0]
@@ -65,27 +66,10 @@ def feature_version(output: str) -> int:
     return int(match.group(1))
 
 
-def _java_of_home(java_home: str) -> Path | None:
-    if not java_home:
-        return None
-    java = Path(java_home, "bin", "java")
-    if not os.access(java, os.X_OK):
-        raise JavaError(f"JAVA_HOME is {java_home}, but {java} cannot be run: unset JAVA_HOME, or {_REMEDY}")
-    return java
-
-
-def _java_on_path() -> Path:
-    java = shutil.which("java")
-    if java is None:
-        raise JavaError(f"no java found: {_REMEDY}")
-    return Path(java)
-
-
 def main() -> None:
     """Print the path of the Java executable to use, or the error.
 
-    `deploy/setup.sh` runs this module before it installs packages. So this module imports only the standard library and
-    modules of this project.
+    `deploy/setup.sh` runs this module before it installs packages. So it imports only the standard library and our own.
     """
     try:
         print(find_java())  # noqa: T201 - a command's output

@@ -61,7 +61,8 @@ def remove_leftovers(prefix: str) -> None:
     for leftover in leftovers:
         # An OSError means that the owner is alive or that the folder belongs to a different user.
         with suppress(OSError), _open(leftover, os.O_DIRECTORY) as folder:
-            if not _is_private(os.fstat(folder)):
+            status = os.fstat(folder)
+            if status.st_uid != os.geteuid() or status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
                 continue
             with _open(_LOCK, os.O_NONBLOCK, folder) as lock:
                 if stat.S_ISREG(os.fstat(lock).st_mode):
@@ -70,10 +71,7 @@ def remove_leftovers(prefix: str) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """First remove the content of a folder, and then its lock.
-
-    If this process is killed between the two steps, a later process can remove the rest of the folder.
-    """
+    """Remove the lock last. If this process is killed before that, a later process can remove the folder."""
     shutil.rmtree(folder / _CONTENT, ignore_errors=True)
     shutil.rmtree(folder, ignore_errors=True)
 
@@ -86,7 +84,3 @@ def _open(path: Path | str, flags: int, folder: int | None = None) -> Iterator[i
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-def _is_private(status: os.stat_result) -> bool:
-    return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IRWXG | stat.S_IRWXO)

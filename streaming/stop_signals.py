@@ -13,9 +13,8 @@ def stop_event() -> threading.Event:
     """Return an event that SIGTERM or Ctrl-C sets. Call it in the main thread.
 
     A separate thread sets the event, and not the signal handler. A handler runs in the main thread, between any two
-    steps of Python. The main thread can be inside a method of the same event, for example in `wait`, or in `set`
-    because of an earlier signal. Then it holds the lock of the event, and `set` in the handler would wait for this lock
-    forever. `SimpleQueue.put` can be called in such a handler.
+    steps of Python. The main thread can hold the lock of the event, for example in `wait` or `set`. Then `set` in the
+    handler would wait for this lock forever. `SimpleQueue.put` can be called in such a handler.
     """
     received: queue.SimpleQueue[int] = queue.SimpleQueue()
     stop = threading.Event()

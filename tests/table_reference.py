@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
-from streaming.delta.tables import describe_tables
+import pyarrow as pa
+
+from streaming.delta.tables import TABLES
 
 TABLES_MD = Path(__file__).parents[1] / "docs" / "TABLES.md"
 
@@ -20,6 +23,24 @@ a new checkpoint.
 
 [Example queries in SQL](../dashboards/QUERIES.md). `python -m tests.table_reference` writes this page.
 """
+
+
+def describe_tables() -> Iterator[str]:
+    """Return the Markdown lines that describe all tables."""
+    for table in TABLES:
+        yield f"## `{table.name}`\n\nEach row describes {table.row}.\n\n| column | type | description |\n|---|---|---|"
+        for field in table.schema:
+            comment = (field.metadata or {}).get(b"comment", b"").decode()
+            yield f"| `{field.name}` | {_type_name(field.type)} | {comment} |"
+        yield ""
+
+
+def _type_name(kind: pa.DataType) -> str:
+    if pa.types.is_list(kind):
+        return f"array of {_type_name(kind.value_type)}"
+    if pa.types.is_struct(kind):
+        return "struct (" + ", ".join(field.name for field in kind) + ")"
+    return {"timestamp[us, tz=UTC]": "timestamp", "date32[day]": "date"}.get(str(kind), str(kind))
 
 
 def table_reference() -> str:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
+from assignors.model import GroupAssignment, GroupSpec
 from assignors.subscriptions import distinct_subscriptions, subscribers_by_topic
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from assignors.model import GroupAssignment, GroupSpec
 
 
 def _even_in_each_topic(group: GroupSpec, assignment: GroupAssignment) -> Iterator[str]:

@@ -24,14 +24,11 @@ If the total is 0, ``max_to_mean_ratio``, ``coefficient_of_variation`` and ``gin
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import fsum, isfinite, sqrt
 from operator import mul, sub
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 ROUNDING = 1e-9
 """A surplus below this fraction of the total is a rounding error and counts as 0."""

@@ -25,17 +25,12 @@ The algorithm:
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from assignors.fairness.flow_network import FlowNetwork
+from assignors.model import GroupAssignment, GroupSpec
 from assignors.subscriptions import subscription_classes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from assignors.model import GroupAssignment, GroupSpec
-
 
 MAX_ARCS = 300_000
 """Maximum number of arcs from topics to subscriptions in a flow network.
@@ -72,9 +67,11 @@ def fairest_sizes(group: GroupSpec) -> tuple[int, ...]:
         raise TooManySubscriptionsError(
             f"too many different subscriptions to compute the fairest assignment: {len(shape.members)}"
         )
-    for piece in _pieces(shape):
-        for position in range(piece.members):
-            sizes[position] += piece.width
+    partitions = sum(shape.topics.values())
+    low, high = (0, _Cut(0, sum(shape.members))), (partitions, _Cut(partitions, 0))
+    for width, members in _pieces_between(shape, low, high):
+        for position in range(members):
+            sizes[position] += width
     return tuple(reversed(sizes))
 
 
@@ -136,18 +133,6 @@ def _shape(group: GroupSpec) -> _Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
-    """A linear piece of f(m).
-
-    ``width`` is the number of values of m in the piece. ``members`` is the slope of the piece: the number of members
-    with m or more partitions.
-    """
-
-    width: int
-    members: int
-
-
-@dataclass(frozen=True, slots=True)
 class _Cut:
     """A minimum cut. It contains topics whose partitions are all assigned, and members that have reached the limit.
 
@@ -162,25 +147,24 @@ class _Cut:
         return self.partitions + self.members * limit
 
 
-def _pieces(shape: _Shape) -> Iterator[_Piece]:
-    partitions = sum(shape.topics.values())
-    return _pieces_between(shape, (0, _Cut(0, sum(shape.members))), (partitions, _Cut(partitions, 0)))
+def _pieces_between(shape: _Shape, low: tuple[int, _Cut], high: tuple[int, _Cut]) -> Iterator[tuple[int, int]]:
+    """Yield the width and the slope of each linear piece of f(m).
 
-
-def _pieces_between(shape: _Shape, low: tuple[int, _Cut], high: tuple[int, _Cut]) -> Iterator[_Piece]:
+    The width is the number of values of m in the piece. The slope is the number of members with m or more partitions.
+    """
     (lowest, first), (highest, last) = low, high
     if first.at(highest) == last.at(highest):
-        yield _Piece(highest - lowest, first.members)
+        yield highest - lowest, first.members
     elif first.at(lowest) == last.at(lowest):
-        yield _Piece(highest - lowest, last.members)
+        yield highest - lowest, last.members
     elif highest - lowest == 1:
-        yield _Piece(1, last.at(highest) - first.at(lowest))
+        yield 1, last.at(highest) - first.at(lowest)
     else:
         crossing = (last.partitions - first.partitions) // (first.members - last.members)
         middle = min(max(crossing, lowest), highest - 1)
         below, above = (middle, _smallest_cut(shape, middle)), (middle + 1, _smallest_cut(shape, middle + 1))
         yield from _pieces_between(shape, low, below)
-        yield _Piece(1, above[1].at(middle + 1) - below[1].at(middle))
+        yield 1, above[1].at(middle + 1) - below[1].at(middle)
         yield from _pieces_between(shape, above, high)
 
 

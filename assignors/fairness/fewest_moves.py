@@ -27,20 +27,15 @@ sizes that are at least as balanced as the actual sizes (Gale 1957, Ryser 1957).
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
-from typing import TYPE_CHECKING
 
 from assignors.fairness.fairest import MAX_ARCS
 from assignors.fairness.flow_network import FlowNetwork
 from assignors.fairness.invariants import violations
-from assignors.subscriptions import subscription_classes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from assignors.model import GroupAssignment, GroupSpec, TopicPartition
-    from assignors.subscriptions import SubscriptionClasses
+from assignors.model import GroupAssignment, GroupSpec, TopicPartition
+from assignors.subscriptions import SubscriptionClasses, subscription_classes
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,10 +145,7 @@ def _count_arcs(classes: SubscriptionClasses, stayable: Stayable, sizes: Sequenc
 
 
 def _max_stayable(group: GroupSpec, classes: SubscriptionClasses, stayable: Stayable, sizes: Sequence[int]) -> int:
-    """Return the maximum number of partitions that can keep their owner.
-
-    The sizes after the moves must be at least as balanced as ``sizes``.
-    """
+    """Return how many partitions can keep their owner in an assignment that is at least as balanced as ``sizes``."""
     source, sink = 0, 1
     topics = {topic: node for node, topic in enumerate(classes.subscribers, start=2)}
     first_class = 2 + len(topics)

@@ -131,13 +131,10 @@ class FlowNetwork:
         arcs = self._arcs_of[node]
         while tried[node] < len(arcs):
             arc = arcs[tried[node]]
-            if self._leads_on(node, arc, level):
+            if level[self._head[arc]] == level[node] + 1 and self._is_free(node, arc):
                 return arc
             tried[node] += 1
         return None
-
-    def _leads_on(self, node: int, arc: int, level: list[int]) -> bool:
-        return level[self._head[arc]] == level[node] + 1 and self._is_free(node, arc)
 
     def _send(self, path: list[int]) -> tuple[int, int]:
         """Fill ``path`` with units. Returns the number of sent units and the position of the first full arc."""

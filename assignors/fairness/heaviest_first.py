@@ -8,15 +8,11 @@ subscriber. With equal subscriptions, the largest load is at most 4/3 of the fai
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from heapq import heapreplace
-from typing import TYPE_CHECKING
 
+from assignors.model import GroupSpec, TopicPartition
 from assignors.subscriptions import subscription_classes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from assignors.model import GroupSpec, TopicPartition
 
 
 def heaviest_first_loads(group: GroupSpec, weights: Mapping[TopicPartition, float]) -> tuple[float, ...]:

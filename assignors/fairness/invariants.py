@@ -7,18 +7,14 @@ to a new owner before the old owner has revoked it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from assignors.fairness.balance_rules import BALANCE_RULES
+from assignors.model import GroupAssignment, GroupSpec, TopicPartition
 from assignors.ordering import sorted_names
 from assignors.subscriptions import distinct_subscriptions, partitions_of, subscribers_by_topic
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from assignors.model import GroupAssignment, GroupSpec, TopicPartition
 
 COOPERATIVE = "cooperative-sticky"
 STICKY_STRATEGIES = ("sticky", COOPERATIVE, "uniform")
@@ -111,10 +107,7 @@ def _missing(group: GroupSpec, assignment: GroupAssignment) -> Iterator[TopicPar
 
 
 def _withheld(group: GroupSpec, assignment: GroupAssignment) -> frozenset[TopicPartition]:
-    """Return the withheld partitions. A withheld partition has an old owner, but no member gets it in this round.
-
-    The old owner must revoke the partition before a different member gets it (KIP-429).
-    """
+    """Return the partitions that their old owners must first revoke, so no member gets them in this round (KIP-429)."""
     return frozenset(
         partition
         for member in group.members
@@ -124,7 +117,6 @@ def _withheld(group: GroupSpec, assignment: GroupAssignment) -> frozenset[TopicP
 
 
 def _handed_over_early(group: GroupSpec, assignment: GroupAssignment) -> Iterator[Violation]:
-    """Find partitions that are assigned to a member while a different member still owns them."""
     owned = {member.member_id: set(member.owned) for member in group.members}
     owners: dict[TopicPartition, str] = {}
     for member_id in sorted_names(owned):

@@ -6,18 +6,15 @@ Tests compare the measures with golden vectors: test data that Kafka's Java code
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING
+from math import fsum
 
+from assignors.model import GroupAssignment, GroupSpec, MemberSubscription, TopicPartition
 from assignors.ordering import members_by_id
 from assignors.sticky.general_balance import balance_score
 from assignors.subscriptions import distinct_subscriptions, subscribers_by_topic
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from assignors.model import GroupAssignment, GroupSpec, MemberSubscription, TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +89,24 @@ def effective_owners(group: GroupSpec) -> dict[TopicPartition, str]:
         if len(newest) == 1 and partition[0] in subscriptions[newest[0]] and group.exists(partition):
             owners[partition] = members[newest[0]].member_id
     return owners
+
+
+def busiest_rate(assignment: GroupAssignment, produce_rates: Mapping[TopicPartition, float]) -> float | None:
+    """Return the largest produce rate of a member, or None if the rate of an assigned partition is unknown.
+
+    The produce rate of a member is the sum of the rates of its partitions. With ``fsum``, the order of members and
+    partitions does not change the result.
+
+    >>> assignment = GroupAssignment({"A": (("t", 0), ("t", 1)), "B": (("t", 2),), "C": ()})
+    >>> busiest_rate(assignment, {("t", 0): 5.0, ("t", 1): 5.5, ("t", 2): 10.0})
+    10.5
+    >>> busiest_rate(assignment, {("t", 0): 5.0, ("t", 1): 5.5}) is None
+    True
+    """
+    if any(partition not in produce_rates for held in assignment.members.values() for partition in held):
+        return None
+    of_members = (fsum(produce_rates[partition] for partition in held) for held in assignment.members.values())
+    return max(of_members, default=0.0)
 
 
 def _newest_claimants(members: Sequence[MemberSubscription], positions: Sequence[int]) -> Sequence[int]:

@@ -1,22 +1,19 @@
-"""The client-side ``range`` strategy (``org.apache.kafka.clients.consumer.RangeAssignor``)."""
+"""The ``range`` strategies of the client and of the broker."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from assignors.ordering import members_static_first
+from assignors.model import GroupAssignment, GroupSpec, MemberSubscription, TopicPartition
+from assignors.ordering import MemberOrder, members_static_first
 from assignors.range.range_racks import assign_ranges_by_rack, racks_matter_for_any_topic
 from assignors.subscriptions import group_assignment, partitions_of, subscribers_by_topic
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from assignors.model import GroupAssignment, GroupSpec, MemberSubscription, TopicPartition
-    from assignors.ordering import MemberOrder
 
 
 class RangeAssignor:
     """Divides each topic into contiguous ranges of partitions, and assigns one range to each subscriber.
+
+    Source: ``org.apache.kafka.clients.consumer.RangeAssignor``.
 
     If the partitions cannot be divided equally, each of the first subscribers gets one more partition.
 
@@ -52,11 +49,30 @@ class RangeAssignor:
     def assign(self, group: GroupSpec) -> GroupAssignment:
         """Assign ``group``. Claims have no effect."""
         members = self.order(group)
-        assign = assign_ranges_by_rack if racks_matter_for_any_topic(group, members) else assign_ranges
+        assign = assign_ranges_by_rack if racks_matter_for_any_topic(group, members) else _assign_ranges
         return group_assignment(members, assign(group, members))
 
 
-def assign_ranges(group: GroupSpec, members: Sequence[MemberSubscription]) -> list[list[TopicPartition]]:
+class ServerRangeAssignor:
+    """KIP-848's strategy of the broker (``org.apache.kafka.coordinator.group.assignor.RangeAssignor``).
+
+    It assigns like the client's range strategy without racks. Its name on the broker is ``range``.
+
+    >>> from assignors.model import GroupSpec, MemberSubscription as Member
+    >>> group = GroupSpec((Member("M0", ("T1", "T2")), Member("M1", ("T1", "T2"))), {"T1": 3, "T2": 3})
+    >>> ServerRangeAssignor().assign(group).members["M1"]
+    (('T1', 2), ('T2', 2))
+    """
+
+    name = "server-range"
+
+    def assign(self, group: GroupSpec) -> GroupAssignment:
+        """Assign ``group``. Racks and the current target assignment have no effect."""
+        members = members_static_first(group)
+        return group_assignment(members, _assign_ranges(group, members))
+
+
+def _assign_ranges(group: GroupSpec, members: Sequence[MemberSubscription]) -> list[list[TopicPartition]]:
     """Run the range strategy without racks. Returns one list of partitions per member, in the order of ``members``."""
     assigned: list[list[TopicPartition]] = [[] for _ in members]
     for topic, subscribers in subscribers_by_topic(group, members).items():

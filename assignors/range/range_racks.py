@@ -11,15 +11,11 @@ together, by partition number. Each set of co-partitioned topics is assigned in 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from assignors.model import GroupSpec, MemberSubscription, TopicPartition
 from assignors.racks import member_rack, racks_matter, racks_of
 from assignors.subscriptions import subscribers_by_topic
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from assignors.model import GroupSpec, MemberSubscription, TopicPartition
 
 ANY_RACK = None
 """The value for a member without a rack. For such a member, all partitions are equally near."""
@@ -60,7 +56,6 @@ class _Ranges:
         self.unassigned = [True] * count
 
     def room(self, place: int) -> int:
-        """Return the number of additional partitions that the subscriber can get."""
         return max(0, self.quota + (self.extra > 0) - len(self.numbers[place]))
 
     def take(self, place: int, numbers: Sequence[int]) -> None:
@@ -84,7 +79,6 @@ class _Ranges:
 def _co_partitioned(
     group: GroupSpec, members: Sequence[MemberSubscription]
 ) -> dict[tuple[tuple[int, ...], int], list[str]]:
-    """Group the topics by the positions of their subscribers and by the partition count of the topic."""
     topics: dict[tuple[tuple[int, ...], int], list[str]] = {}
     for topic, subscribers in subscribers_by_topic(group, members).items():
         topics.setdefault((tuple(subscribers), group.partition_count(topic)), []).append(topic)

@@ -18,19 +18,14 @@ The order in ``scan`` decides which members keep a partition of the surplus.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from assignors.claims import NO_OWNER
+from assignors.claims import NO_OWNER, Claims
+from assignors.model import TopicPartition
 from assignors.sticky.constrained_quotas import Quotas
 from assignors.sticky.constrained_racks import fill_by_rack
+from assignors.sticky.sticky_racks import StickyRacks
 from assignors.subscriptions import partitions_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from assignors.claims import Claims
-    from assignors.model import TopicPartition
-    from assignors.sticky.sticky_racks import StickyRacks
 
 
 class ConstrainedAssignment:
@@ -69,10 +64,7 @@ class ConstrainedAssignment:
         return sorted(unassigned, key=lambda partition: (position[partition[0]], partition[1]))
 
     def _owned_and_unowned(self) -> tuple[list[list[TopicPartition]], list[TopicPartition]]:
-        """Return the partitions that each member can keep, and all other partitions.
-
-        Both results are sorted by topic and partition number.
-        """
+        """Return the partitions that each member can keep, and all other partitions, sorted by topic and number."""
         owned: list[list[TopicPartition]] = [[] for _ in self._quotas.assigned]
         unowned: list[TopicPartition] = []
         for topic, owners in self._claims.owners.items():

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from assignors.model import TopicPartition
+from assignors.model import TopicPartition
 
 
 class Quotas:

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from assignors.model import TopicPartition
-    from assignors.sticky.constrained_quotas import Quotas
-    from assignors.sticky.sticky_racks import StickyRacks
+from assignors.model import TopicPartition
+from assignors.sticky.constrained_quotas import Quotas
+from assignors.sticky.sticky_racks import StickyRacks
 
 
 def fill_by_rack(quotas: Quotas, racks: StickyRacks, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
@@ -57,10 +54,7 @@ class _BelowQuota:
                 self._by_rack.setdefault(self._rack_of[member], []).append(member)
 
     def next(self, racks: Iterable[str]) -> int | None:
-        """Return the next member that is below the quota and in one of ``racks``, or None if no such member exists.
-
-        The next call continues after the returned member.
-        """
+        """Return the next member in one of ``racks``. The next call continues after this member."""
         waiting = [members for rack in racks if (members := self._by_rack.get(rack))]
         if not waiting:
             return None

@@ -9,18 +9,13 @@ the next round.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from assignors.model import GroupAssignment, GroupSpec, TopicPartition
 from assignors.ordering import sorted_names
-from assignors.sticky.sticky import assign_sticky
+from assignors.sticky.sticky import ScanOrder, StickyOutcome, assign_sticky
 from assignors.subscriptions import group_assignment
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from assignors.model import GroupAssignment, GroupSpec, TopicPartition
-    from assignors.sticky.sticky import ScanOrder, StickyOutcome
 
 
 class CooperativeStickyAssignor:
@@ -84,7 +79,6 @@ def group_after_rejoin(group: GroupSpec, assignment: GroupAssignment) -> GroupSp
 
 
 def _transferring_partitions(outcome: StickyOutcome) -> Mapping[TopicPartition, int]:
-    """Return the new owner of each partition that moves from one member to a different member."""
     gained: dict[TopicPartition, int] = {}
     lost: set[TopicPartition] = set()
     for position, (member, partitions) in enumerate(zip(outcome.members, outcome.assigned, strict=True)):

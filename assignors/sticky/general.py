@@ -18,19 +18,14 @@ id.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from heapq import heapify, heapreplace
 from itertools import chain
-from typing import TYPE_CHECKING
 
-from assignors.claims import NO_OWNER
+from assignors.claims import NO_OWNER, Owners
+from assignors.model import TopicPartition
 from assignors.sticky.general_balance import Balancer, balance_score
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from assignors.claims import Owners
-    from assignors.model import TopicPartition
-    from assignors.sticky.sticky_racks import StickyRacks
+from assignors.sticky.sticky_racks import StickyRacks
 
 
 class GeneralAssignment:

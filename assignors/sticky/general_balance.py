@@ -12,17 +12,12 @@ to find the least loaded subscriber.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING
 
+from assignors.claims import Owners
+from assignors.model import TopicPartition
 from assignors.sticky.movements import TopicMovements
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from assignors.claims import Owners
-    from assignors.model import TopicPartition
-
 
 MAX_RETURN_PASSES = 100
 """After this number of passes, a partition returns to its first owner only if this move improves the balance.
@@ -88,11 +83,7 @@ class Balancer:
         return moved
 
     def _earlier_owner(self, topic: str, number: int, size: int) -> int | None:
-        """Return the earlier owner, or None if the partition cannot move to this member.
-
-        The earlier owner must subscribe to the topic and have at most ``size`` - 2 partitions. Java does not check the
-        subscription.
-        """
+        """Return the earlier owner, or None if a partition cannot move to it (Java does not check its subscription)."""
         earlier = self.earlier.get((topic, number)) if self.earlier else None
         if earlier is None or size <= self.sizes[earlier] + 1 or earlier not in self.subscribers[topic]:
             return None

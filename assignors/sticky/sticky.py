@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from assignors.claims import find_earlier_owners, settle_claims
+from assignors.model import GroupAssignment, GroupSpec, MemberSubscription, TopicPartition
 from assignors.ordering import members_by_id, sorted_names
 from assignors.sticky.constrained import ConstrainedAssignment
 from assignors.sticky.general import GeneralAssignment
 from assignors.sticky.sticky_racks import sticky_racks
 from assignors.subscriptions import by_member, distinct_subscriptions, group_assignment, subscribers_by_topic
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from assignors.model import GroupAssignment, GroupSpec, MemberSubscription, TopicPartition
 
 ScanOrder = Callable[[Iterable[str]], list[str]]
 """Sorts member ids into the order in which the algorithm visits the members' claims.

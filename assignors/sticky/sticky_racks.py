@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from assignors.model import GroupSpec, MemberSubscription, TopicPartition
 from assignors.racks import member_rack, racks_matter, racks_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from assignors.model import GroupSpec, MemberSubscription, TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

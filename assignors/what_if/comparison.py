@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from assignors.fairness.measures import Measures, effective_owners, measure
-from assignors.model import GroupAssignment
+from assignors.model import GroupAssignment, GroupSpec, PartitionAssignor, TopicPartition
 from assignors.sticky.cooperative import CooperativeStickyAssignor, group_after_rejoin, rebalance_needed
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from assignors.model import GroupSpec, PartitionAssignor, TopicPartition
 
 MAX_ROUNDS = 8
 MAX_SIZES = 6

@@ -17,14 +17,11 @@ change their strategy.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
-from typing import TYPE_CHECKING
 
 from assignors.coordinator import EAGER_STRATEGIES, InconsistentGroupProtocolError, select_protocol
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 EAGER, COOPERATIVE, UNKNOWN = "eager", "cooperative", "unknown"
 _COOPERATIVE_STRATEGIES = frozenset({"cooperative-sticky"})
@@ -110,14 +107,6 @@ def _take_step(restart: int, restarted: int, offers: Sequence[Offer]) -> Step:
 
 def _merge_equal_results(steps: Iterator[Step]) -> Iterator[Step]:
     for _, equal in groupby(steps, key=lambda step: (step.strategy, step.rebalance_protocols)):
-        first, *others = equal
-        last = others[-1] if others else first
-        offers = tuple(dict.fromkeys(offer for step in (first, *others) for offer in step.offers))
-        yield Step(
-            first.restart,
-            first.restarted_at_least,
-            last.restarted_at_most,
-            offers,
-            first.strategy,
-            first.rebalance_protocols,
-        )
+        merged = list(equal)
+        offers = tuple(dict.fromkeys(offer for step in merged for offer in step.offers))
+        yield replace(merged[0], restarted_at_most=merged[-1].restarted_at_most, offers=offers)

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from assignors.model import NO_GENERATION, GroupSpec, MemberSubscription
+from assignors.model import NO_GENERATION, GroupAssignment, GroupSpec, MemberSubscription, ReplicaRacks, TopicPartition
 from assignors.sticky.cooperative import CooperativeStickyAssignor, group_after_rejoin, rebalance_needed
-
-if TYPE_CHECKING:
-    from assignors.model import GroupAssignment, ReplicaRacks, TopicPartition
 
 MAX_PARTITIONS = 1_000_000
 """Maximum number of partitions in a scenario. A larger scenario would use too much memory."""
@@ -153,10 +150,10 @@ def _partition_counts(scenario: dict[str, Any]) -> dict[str, int]:
 def _racks(fields: object) -> dict[str, ReplicaRacks]:
     if fields is None:
         return {}
-    racks: dict[str, ReplicaRacks] = {}
-    for topic, partitions in _require_type(fields, dict, "racks").items():
-        racks[topic] = tuple(map(_replica_racks, _require_type(partitions, list, f"the racks of {topic!r}")))
-    return racks
+    return {
+        topic: tuple(map(_replica_racks, _require_type(partitions, list, f"the racks of {topic!r}")))
+        for topic, partitions in _require_type(fields, dict, "racks").items()
+    }
 
 
 def _lag_records(fields: object) -> dict[TopicPartition, int]:

@@ -17,21 +17,16 @@ The first matching rule decides the result:
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from assignors.fairness.evenness import surplus
 from assignors.fairness.fairest import fairest_sizes
 from assignors.fairness.invariants import violations
+from assignors.model import GroupAssignment, GroupSpec
 from assignors.ordering import members_by_id
 from assignors.subscriptions import subscribers_by_topic
-from assignors.what_if.what_if import Outcome
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from assignors.model import GroupAssignment, GroupSpec
-    from assignors.what_if.what_if import FailedOutcome
+from assignors.what_if.what_if import FailedOutcome, Outcome
 
 
 @dataclass(frozen=True, slots=True)

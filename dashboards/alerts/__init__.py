@@ -9,7 +9,3 @@
 
 The package may import `streaming.signals`, but no dashboard.
 """
-
-from dashboards.alerts.links import FIRST_PANEL_NUMBER, PANEL_NUMBERS, panel_number
-
-__all__ = ["FIRST_PANEL_NUMBER", "PANEL_NUMBERS", "panel_number"]

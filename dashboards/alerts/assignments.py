@@ -63,6 +63,9 @@ _CAUSE_OR_UNEVEN = known(
     "Compare the strategies in the what-if table.",
 )
 
+_DRIFT = lines(
+    'max by (cluster, group, strategy) (rebalance_monitor_assignment_verdict{verdict="drift"}) == 1', NOT_ROLLING
+)
 _UNOWNED = lines(condition_start("unowned_partitions"), NOT_ROLLING)
 
 ASSIGNMENTS: Final = AlertFile(
@@ -74,10 +77,7 @@ ASSIGNMENTS: Final = AlertFile(
             GROUP,
             harm="One member has too many partitions or receives too many records, so this member will lag before the "
             "others.",
-            levels=(
-                Level(CRITICAL, _SKEWED_AND_LATE, "10m"),
-                Level(WARNING, _SKEWED, "10m"),
-            ),
+            levels=(Level(CRITICAL, _SKEWED_AND_LATE, "10m"), Level(WARNING, _SKEWED, "10m")),
             summary=IN_GROUP
             + known(
                 _COUNTS_PARTITIONS,
@@ -93,17 +93,7 @@ ASSIGNMENTS: Final = AlertFile(
             GROUP,
             harm="The assignment breaks a rule of the group's strategy, because a client has a defect or uses old "
             "metadata.",
-            levels=(
-                Level(
-                    WARNING,
-                    lines(
-                        "max by (cluster, group, strategy) "
-                        '(rebalance_monitor_assignment_verdict{verdict="drift"}) == 1',
-                        NOT_ROLLING,
-                    ),
-                    "10m",
-                ),
-            ),
+            levels=(Level(WARNING, _DRIFT, "10m"),),
             summary=f"{IN_GROUP}the assignment does not follow the strategy {{{{ $labels.strategy }}}}",
             description='{{ with printf "rebalance_monitor_drift_partitions{cluster=%q,group=%q,strategy=%q}" '
             f"$labels.cluster $labels.group $labels.strategy | query }}}}Partitions assigned against a rule of the "

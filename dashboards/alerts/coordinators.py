@@ -9,6 +9,14 @@ from dashboards.alerts.expressions import ALERTING, AND_READY, IN_TROUBLE, MEMBE
 from dashboards.alerts.texts import COUNT, IN_CLUSTER
 
 _WITH_MEMBERS = f'count by (cluster, coordinator) ({ALERTING}{{coordinator!=""}} and on (cluster, group) {MEMBERS} > 0)'
+_MANY_GROUPS = lines(
+    f"{IN_TROUBLE} >= 5",
+    "and on (cluster, coordinator)",
+    f"  {IN_TROUBLE} / on (cluster, coordinator)",
+    f"  {_WITH_MEMBERS} >= 0.5",
+)
+# Without a leader, the monitor reads no records. So this alert must not depend on the monitor's readiness.
+_MISSING = "max by (cluster) (rebalance_monitor_offsets_topic_leaderless_partitions) > 0"
 # While one transaction is open, the last stable offset does not change. With many short transactions, it changes.
 _BLOCKED = lines(
     "max by (cluster, partition) (rebalance_monitor_offsets_topic_blocked) > 0",
@@ -26,18 +34,7 @@ COORDINATORS: Final = AlertFile(
             CLUSTER,
             harm="Many groups with the same coordinator fail. One notification about the coordinator replaces the "
             "notifications about the groups.",
-            levels=(
-                Level(
-                    CRITICAL,
-                    lines(
-                        f"{IN_TROUBLE} >= 5",
-                        "and on (cluster, coordinator)",
-                        f"  {IN_TROUBLE} / on (cluster, coordinator)",
-                        f"  {_WITH_MEMBERS} >= 0.5",
-                    ),
-                    "5m",
-                ),
-            ),
+            levels=(Level(CRITICAL, _MANY_GROUPS, "5m"),),
             summary=f"{IN_CLUSTER}{{{{ $value }}}} groups of coordinator {{{{ $labels.coordinator }}}} are in trouble",
             description="{{ $value }} groups are silent, stuck in a rebalance or far behind. Broker {{ "
             "$labels.coordinator }} is the coordinator of all these groups. At least half of the groups with this "
@@ -50,15 +47,7 @@ COORDINATORS: Final = AlertFile(
             "KafkaCoordinatorMissing",
             CLUSTER,
             harm="Groups without a coordinator cannot commit or rebalance. The monitor receives no new records.",
-            # Without a leader, the monitor reads no records. So this alert must not depend on the monitor's readiness.
-            levels=(
-                Level(
-                    CRITICAL,
-                    "max by (cluster) (rebalance_monitor_offsets_topic_leaderless_partitions) > 0",
-                    "2m",
-                    "5m",
-                ),
-            ),
+            levels=(Level(CRITICAL, _MISSING, "2m", "5m"),),
             summary=f"{IN_CLUSTER}partitions of __consumer_offsets have no leader",
             description=f"{COUNT} partitions of __consumer_offsets have no leader. Groups that store their offsets in "
             "these partitions have no coordinator, so they cannot commit or rebalance. Until all partitions have a "

@@ -18,6 +18,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from dashboards.alerts.expressions import ALERTING
+
 Severity = Literal["critical", "warning", "info"]
 CRITICAL: Final = "critical"
 WARNING: Final = "warning"
@@ -46,10 +48,10 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """One alert.
+    """One alert. `name` is also the heading of its section in RUNBOOK.md.
 
     `harm` is the text in README.md that explains why the alert exists. `labels_of_groups` is a query for the labels of
-    each group. By default, the labels come from `expressions.ALERTING`.
+    each group.
     """
 
     name: str
@@ -58,12 +60,7 @@ class Alert:
     levels: tuple[Level, ...]
     summary: str
     description: str
-    labels_of_groups: str = ""
-
-    @property
-    def runbook_section(self) -> str:
-        """Return the heading of the alert's section in RUNBOOK.md."""
-        return self.name
+    labels_of_groups: str = ALERTING
 
     @property
     def severities(self) -> tuple[Severity, ...]:

@@ -63,11 +63,7 @@ def lines(*parts: str) -> str:
 
 
 def _above_limit(limit: str) -> str:
-    return lines(
-        group_max("group_lag_seconds"),
-        "> on (cluster, group)",
-        group_max(f'group_limit{{limit="{limit}"}}'),
-    )
+    return lines(group_max("group_lag_seconds"), "> on (cluster, group)", group_max(f'group_limit{{limit="{limit}"}}'))
 
 
 _UNREAD = lines(

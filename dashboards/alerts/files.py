@@ -25,13 +25,11 @@ from dashboards.alerts.catalogue import ALERT_FILES, ALERTS
 from dashboards.alerts.definition import CRITICAL, INFO
 from dashboards.alerts.expressions import RECORDING_RULES
 from dashboards.alerts.inhibition import InhibitionRule, Matcher, inhibition_rules
-from dashboards.alerts.rules import checksum, rule_groups
+from dashboards.alerts.rules import rule_groups
 
 ROOT: Final = Path(__file__).parents[2]
 _KUBERNETES: Final = Path("deploy/kubernetes/monitoring")
-_CHART: Final = Path("deploy/helm/kafka-rebalance-monitor")
 _ALERTMANAGER: Final = Path("deploy/compose/alertmanager.yaml")
-_CHECKSUM: Final = Path("streaming/doctor/rules_checksum.py")
 _README: Final = Path("dashboards/README.md")
 
 NAMESPACE: Final = "rebalance-monitor"
@@ -66,21 +64,22 @@ def alert_files() -> Iterator[tuple[Path, str]]:
     yield rules / "1-recording.yaml", _rule_file(recording, groups[0])
     for file, group in zip(ALERT_FILES, groups[1:], strict=True):
         yield rules / f"{file.name}.yaml", _rule_file(file.comment, group)
-    yield _CHECKSUM, _checksum_module(checksum(groups))
+    docstring = f'"""The checksum of the rules in dashboards/rules. {_GENERATED}"""'
+    checksum = groups[0]["rules"][-1]["labels"]["checksum"]
+    yield (
+        Path("streaming/doctor/rules_checksum.py"),
+        f'{docstring}\n\nfrom typing import Final\n\nRULES_CHECKSUM: Final = "{checksum}"\n',
+    )
     yield _KUBERNETES / "prometheus-rule.yaml", _prometheus_rule()
     yield _KUBERNETES / "alertmanager-config.yaml", _alertmanager_config()
-    yield _CHART / "files" / "alertmanager-config.yaml", f"{_comment(_GENERATED)}{_yaml(_alertmanager_spec())}"
+    in_chart = Path("deploy/helm/kafka-rebalance-monitor/files/alertmanager-config.yaml")
+    yield in_chart, f"{_comment(_GENERATED)}{_yaml(_alertmanager_spec())}"
     yield _ALERTMANAGER, _with_inhibition_rules((ROOT / _ALERTMANAGER).read_text())
     yield _README, _with_table((ROOT / _README).read_text())
 
 
 def _rule_file(comment: str, group: dict[str, Any]) -> str:
     return f"{_comment(comment)}{_comment(_GENERATED)}{_yaml({'groups': [group]})}"
-
-
-def _checksum_module(of_rules: str) -> str:
-    docstring = f'"""The checksum of the rules in dashboards/rules. {_GENERATED}"""'
-    return f'{docstring}\n\nfrom typing import Final\n\nRULES_CHECKSUM: Final = "{of_rules}"\n'
 
 
 def _comment(text: str) -> str:

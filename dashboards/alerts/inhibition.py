@@ -103,11 +103,7 @@ def inhibitions(alerts: tuple[Alert, ...]) -> tuple[Inhibition, ...]:
             ("KafkaRebalanceStuck", "KafkaGroupSilent", "KafkaStaticMemberSilent", "KafkaGroupWithoutMembers"),
             ("KafkaGroupStopped", "KafkaGroupLagging", "KafkaCommitGapLong"),
         ),
-        Inhibition(
-            "A group that makes no progress falls behind.",
-            ("KafkaGroupStopped",),
-            ("KafkaGroupLagging",),
-        ),
+        Inhibition("A group that makes no progress falls behind.", ("KafkaGroupStopped",), ("KafkaGroupLagging",)),
     )
 
 

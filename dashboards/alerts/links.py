@@ -22,8 +22,8 @@ from dashboards.alerts.definition import GROUP, MONITOR, Alert, Subject
 FIRST_PANEL_NUMBER: Final = 1_000
 PANEL_NUMBERS: Final = 1_000_000
 _CLUSTER: Final = "cluster={{ urlquery $labels.cluster }}"
+_GROUP: Final = "{{ urlquery $labels.group }}"
 _MONITOR_ADDRESS: Final = '{{ or .Labels.page_url (printf "http://%s" .Labels.instance) }}'
-_DASHBOARD_UIDS: Final = {False: "rebalance-monitor-itself", True: "rebalance-monitor-group"}
 
 
 def panel_number(title: str) -> int:
@@ -40,38 +40,26 @@ def panel_number(title: str) -> int:
 
 def links(alert: Alert) -> dict[str, str]:
     """Return the links of an alert."""
-    runbook, panel = f"#{alert.runbook_section.lower()}", panel_number(alert.runbook_section)
+    page, incidents, board = f"/?{_CLUSTER}", f"/incidents?{_CLUSTER}", f"/d/rebalance-monitor-itself?var-{_CLUSTER}"
+    if alert.subject == GROUP:
+        page, incidents = f"/groups/?id={_GROUP}&{_CLUSTER}", f"/incidents?group={_GROUP}&{_CLUSTER}"
+        board = f"/d/rebalance-monitor-group?var-{_CLUSTER}&var-group={_GROUP}"
+    incident_url = _with_info(alert.subject, f"{_MONITOR_ADDRESS}{incidents}")
     return {
-        "page_url": _with_info(alert.subject, f"{_MONITOR_ADDRESS}{_page(alert.subject)}"),
-        **_incident(alert.subject),
+        "page_url": _with_info(alert.subject, f"{_MONITOR_ADDRESS}{page}"),
+        **({} if alert.subject == MONITOR else {"incident_url": incident_url}),
         "dashboard_url": _with_info(
-            alert.subject, f"{{{{ with .Labels.grafana_url }}}}{{{{ . }}}}{_dashboard(alert.subject)}{{{{ end }}}}"
+            alert.subject, f"{{{{ with .Labels.grafana_url }}}}{{{{ . }}}}{board}{{{{ end }}}}"
         ),
         "runbook_url": _with_info(
             alert.subject,
             f"{{{{ if .Labels.runbook_url }}}}{{{{ .Labels.runbook_url }}}}{{{{ else if .Labels.grafana_url }}}}{{{{ "
-            f".Labels.grafana_url }}}}/d/rebalance-monitor-runbook?viewPanel={panel}{{{{ else "
+            f".Labels.grafana_url }}}}/d/rebalance-monitor-runbook?viewPanel={panel_number(alert.name)}{{{{ else "
             f"}}}}dashboards/RUNBOOK.md{{{{ end }}}}",
             otherwise="dashboards/RUNBOOK.md",
         )
-        + runbook,
+        + f"#{alert.name.lower()}",
     }
-
-
-def _page(subject: Subject) -> str:
-    return f"/groups/?id={{{{ urlquery $labels.group }}}}&{_CLUSTER}" if subject == GROUP else f"/?{_CLUSTER}"
-
-
-def _incident(subject: Subject) -> dict[str, str]:
-    if subject == MONITOR:
-        return {}
-    group = "group={{ urlquery $labels.group }}&" if subject == GROUP else ""
-    return {"incident_url": _with_info(subject, f"{_MONITOR_ADDRESS}/incidents?{group}{_CLUSTER}")}
-
-
-def _dashboard(subject: Subject) -> str:
-    board = f"/d/{_DASHBOARD_UIDS[subject == GROUP]}?var-{_CLUSTER}"
-    return f"{board}&var-group={{{{ urlquery $labels.group }}}}" if subject == GROUP else board
 
 
 def _with_info(subject: Subject, text: str, otherwise: str = "") -> str:

@@ -48,6 +48,24 @@ _STALE_WARNING = lines(
     ")",
 )
 
+# `increase` extrapolates: three restarts give 3.0 or a little more, two restarts never give 2.5.
+_RESTARTS = "max by (cluster) (increase(rebalance_monitor_query_restarts_total[30m])) >= 2.5"
+_TABLES_FAIL = lines(
+    "max by (cluster) (increase(rebalance_monitor_table_write_failures_total[10m])) > 0",
+    "or",
+    "min by (cluster, folder) (100 * rebalance_monitor_disk_free_ratio) < 10",
+)
+_INCOMPLETE = lines(
+    'max by (cluster, reason) (rebalance_monitor_dropped_series{reason="max_series"}) > 0',
+    "or",
+    "max by (cluster, reason) (rebalance_monitor_group_listing_gaps) > 0",
+)
+# The largest possible error is subtracted, so the alert fires only for a proven difference.
+_CLOCKS_DIFFER = lines(
+    "max by (cluster, broker) (",
+    "  abs(rebalance_monitor_clock_offset_seconds) - rebalance_monitor_clock_offset_within_seconds",
+    ") > 5",
+)
 # After a rebuild, the counter starts again, and the monitor counts old records. So the first part requires a monitor
 # that has been ready for 15 minutes. The second part fires for a reason that had no series in the last day.
 _QUARANTINE = lines(
@@ -108,8 +126,7 @@ MONITOR_ITSELF: Final = AlertFile(
             levels=(Level(CRITICAL, _STALE_CRITICAL, "15m", "5m"), Level(WARNING, _STALE_WARNING, "15m", "5m")),
             summary=IN_CLUSTER
             + _in_cluster(
-                _IS_NOT_READY,
-                "the monitor is not ready{{ else }}the monitor lags behind __consumer_offsets",
+                _IS_NOT_READY, "the monitor is not ready{{ else }}the monitor lags behind __consumer_offsets"
             ),
             description="For 15 minutes or more, "
             + _in_cluster(
@@ -134,15 +151,7 @@ MONITOR_ITSELF: Final = AlertFile(
             "RebalanceMonitorRestarts",
             MONITOR,
             harm="The monitor fails again and again, so its values are often old.",
-            # `increase` extrapolates: three restarts give 3.0 or a little more, two restarts never give 2.5.
-            levels=(
-                Level(
-                    WARNING,
-                    "max by (cluster) (increase(rebalance_monitor_query_restarts_total[30m])) >= 2.5",
-                    "0s",
-                    "15m",
-                ),
-            ),
+            levels=(Level(WARNING, _RESTARTS, "0s", "15m"),),
             summary=f"{IN_CLUSTER}the monitor fails again and again, or it cannot watch the cluster",
             description="Within half an hour, the monitor failed {{ printf "
             '"%.0f" $value }} times. After each failure, the monitor had to catch up. What to do: read the '
@@ -152,17 +161,7 @@ MONITOR_ITSELF: Final = AlertFile(
             "RebalanceMonitorTablesFailing",
             MONITOR,
             harm="Rows are missing in the tables. If the disk becomes full, the monitor stops.",
-            levels=(
-                Level(
-                    WARNING,
-                    lines(
-                        "max by (cluster) (increase(rebalance_monitor_table_write_failures_total[10m])) > 0",
-                        "or",
-                        "min by (cluster, folder) (100 * rebalance_monitor_disk_free_ratio) < 10",
-                    ),
-                    "15m",
-                ),
-            ),
+            levels=(Level(WARNING, _TABLES_FAIL, "15m"),),
             summary=f"{IN_CLUSTER}{{{{ with $labels.folder }}}}the disk with the folder {{{{ . }}}} has {{{{ printf "
             f'"%.0f" '
             "$value }} % free space{{ else }}the monitor cannot write its tables{{ end }}",
@@ -195,17 +194,7 @@ MONITOR_ITSELF: Final = AlertFile(
             MONITOR,
             harm="Some groups are missing in the metrics or in the listing of groups, so alerts about these groups "
             "might not fire.",
-            levels=(
-                Level(
-                    WARNING,
-                    lines(
-                        'max by (cluster, reason) (rebalance_monitor_dropped_series{reason="max_series"}) > 0',
-                        "or",
-                        "max by (cluster, reason) (rebalance_monitor_group_listing_gaps) > 0",
-                    ),
-                    "15m",
-                ),
-            ),
+            levels=(Level(WARNING, _INCOMPLETE, "15m"),),
             summary=IN_CLUSTER
             + by_label(
                 "reason",
@@ -238,18 +227,7 @@ MONITOR_ITSELF: Final = AlertFile(
             "RebalanceMonitorClocksDiffer",
             MONITOR,
             harm="If the clock of a broker is wrong, the lag in seconds and the commit gaps can be wrong.",
-            levels=(
-                # The largest possible error is subtracted, so the alert fires only for a proven difference.
-                Level(
-                    WARNING,
-                    lines(
-                        "max by (cluster, broker) (",
-                        "  abs(rebalance_monitor_clock_offset_seconds) - rebalance_monitor_clock_offset_within_seconds",
-                        ") > 5",
-                    ),
-                    "15m",
-                ),
-            ),
+            levels=(Level(WARNING, _CLOCKS_DIFFER, "15m"),),
             summary=f"{IN_CLUSTER}the clocks of broker {{{{ $labels.broker }}}} and of the monitor differ by "
             f"{DURATION} or more",
             description="The monitor corrects the times that it shows, but Prometheus and Grafana use their own "

@@ -43,6 +43,13 @@ _STOPPED = lines(
     'max by (cluster, group) (rebalance_monitor_group_status{status=~"STOP|STALL"}) == 1',
     f"and on (cluster, group) {MEMBERS} > 0",
 )
+_VANISHED = lines(
+    f"last_over_time({MEMBERS}[1h]) > 0",
+    "unless on (cluster, group) rebalance_monitor_group_info",
+    'unless on (cluster) rebalance_monitor_dropped_series{reason="max_series"} > 0',
+    AND_READY,
+)
+_REWOUND = 'max by (cluster, group) (rebalance_monitor_group_status{status="REWIND"}) == 1'
 _SILENT_MEMBER = condition_start("silent_static_member")
 _IS_STALLED = 'status="STALL"'
 
@@ -119,10 +126,7 @@ PROGRESS: Final = AlertFile(
             "KafkaStaticMemberSilent",
             GROUP,
             harm="A static member keeps its partitions but does not commit.",
-            levels=(
-                Level(CRITICAL, lines(_SILENT_MEMBER, AND_ABOVE_MAX), "5m"),
-                Level(WARNING, _SILENT_MEMBER, "5m"),
-            ),
+            levels=(Level(CRITICAL, lines(_SILENT_MEMBER, AND_ABOVE_MAX), "5m"), Level(WARNING, _SILENT_MEMBER, "5m")),
             summary=f"{IN_GROUP}a static member does not commit",
             description=f"The last commit of a static member was before {START}. At least one other member has "
             f"committed since then. The group's page names the static "
@@ -148,19 +152,7 @@ PROGRESS: Final = AlertFile(
             GROUP,
             harm="Kafka never deletes a group with members. So if a group with members disappears, it is possible that "
             "its committed offsets are lost.",
-            levels=(
-                Level(
-                    WARNING,
-                    lines(
-                        f"last_over_time({MEMBERS}[1h]) > 0",
-                        "unless on (cluster, group) rebalance_monitor_group_info",
-                        'unless on (cluster) rebalance_monitor_dropped_series{reason="max_series"} > 0',
-                        AND_READY,
-                    ),
-                    "10m",
-                    "0s",
-                ),
-            ),
+            levels=(Level(WARNING, _VANISHED, "10m", "0s"),),
             summary=f"{IN_GROUP}the group had members, but the monitor no longer finds the group",
             description="Less than one hour ago, the group had {{ $value }} members. Now the monitor does not find the "
             "group. Likely causes: the members stopped, and somebody deleted the group before the next scrape; records "
@@ -174,9 +166,7 @@ PROGRESS: Final = AlertFile(
             "KafkaGroupRewound",
             GROUP,
             harm="The group processes records a second time. Some applications do not tolerate duplicates.",
-            levels=(
-                Level(WARNING, 'max by (cluster, group) (rebalance_monitor_group_status{status="REWIND"}) == 1', "2m"),
-            ),
+            levels=(Level(WARNING, _REWOUND, "2m"),),
             summary=f"{IN_GROUP}the group committed a lower offset than before",
             description=f"For a partition, the group committed a lower offset than before. The group has not reached "
             f"the previous offset yet, so it processes records a second time.{RECORDS_WAIT}{LAG_SECONDS} Likely "

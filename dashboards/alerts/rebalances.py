@@ -18,8 +18,18 @@ from dashboards.alerts.texts import (
 )
 
 _STORM = condition_start("rebalance_storm|flapping_member")
+_STORM_WITH_HARM = lines(
+    _STORM,
+    "and on (cluster, group) (",
+    f"  {ABOVE_MAX}",
+    '  or on (cluster, group) rebalance_monitor_group_condition{condition="long_commit_gap"}',
+    ")",
+)
 _STUCK = condition_start("stuck_rebalance|stuck_reconciliation", "cluster, group, condition")
 _STUCK_REBALANCE = condition_start("stuck_rebalance", "cluster, group, condition")
+_STUCK_WITH_HARM = lines(
+    f"{_STUCK_REBALANCE} and on (cluster, group) rebalance_monitor_group_lag > 0", "or", f"{_STUCK} {AND_ABOVE_MAX}"
+)
 _FAULTS = condition_start(
     "endless_cooperative_rejoin|duplicate_claims|subscribed_topic_missing", "cluster, group, condition"
 )
@@ -65,20 +75,7 @@ REBALANCES: Final = AlertFile(
             "KafkaRebalanceStorm",
             GROUP,
             harm="Rebalances interrupt the members again and again, so the group processes fewer records.",
-            levels=(
-                Level(
-                    CRITICAL,
-                    lines(
-                        _STORM,
-                        "and on (cluster, group) (",
-                        f"  {ABOVE_MAX}",
-                        '  or on (cluster, group) rebalance_monitor_group_condition{condition="long_commit_gap"}',
-                        ")",
-                    ),
-                    "5m",
-                ),
-                Level(WARNING, _STORM, "5m"),
-            ),
+            levels=(Level(CRITICAL, _STORM_WITH_HARM, "5m"), Level(WARNING, _STORM, "5m")),
             summary=f"{IN_GROUP}the group rebalances again and again",
             description=f"The group has rebalanced again and again since "
             f"{START}.{_CAUSE}{_FLAPPING}{GROUP_MEMBERS}{_LONG_GAP}{RECORDS_WAIT}{LAG_SECONDS} With an eager strategy, "
@@ -104,18 +101,7 @@ REBALANCES: Final = AlertFile(
             GROUP,
             harm="A rebalance that does not finish can stop all members of a classic group, or one member of a KIP-848 "
             "group.",
-            levels=(
-                Level(
-                    CRITICAL,
-                    lines(
-                        f"{_STUCK_REBALANCE} and on (cluster, group) rebalance_monitor_group_lag > 0",
-                        "or",
-                        f"{_STUCK} {AND_ABOVE_MAX}",
-                    ),
-                    "2m",
-                ),
-                Level(WARNING, _STUCK, "2m"),
-            ),
+            levels=(Level(CRITICAL, _STUCK_WITH_HARM, "2m"), Level(WARNING, _STUCK, "2m")),
             summary=IN_GROUP
             + by_label(
                 "condition",

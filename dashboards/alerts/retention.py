@@ -21,6 +21,12 @@ _NOT_LOST_YET = f"unless on (cluster, group) ({group_max('group_records_lost')} 
 _UNTIL_LOST = group_min("group_seconds_until_lost")
 _EXPIRE = group_min("group_offsets_expire_timestamp_seconds")
 _LAST_COMMIT_TIME = group_max("group_last_commit_timestamp_seconds")
+# If offsets.retention.minutes is shorter than two days, fire only in its last half.
+_EXPIRING = lines(
+    f"{_EXPIRE} - time() < 86400",
+    "unless on (cluster, group)",
+    f"  {_EXPIRE} - time() > 0.5 * ({_EXPIRE} - {_LAST_COMMIT_TIME})",
+)
 
 RETENTION: Final = AlertFile(
     "5-retention",
@@ -57,18 +63,7 @@ RETENTION: Final = AlertFile(
             "KafkaOffsetsExpiring",
             GROUP,
             harm="After Kafka has deleted the committed offsets, the group skips records or reads all records again.",
-            levels=(
-                Level(
-                    WARNING,
-                    lines(
-                        f"{_EXPIRE} - time() < 86400",
-                        # If offsets.retention.minutes is shorter than two days, fire only in its last half.
-                        "unless on (cluster, group)",
-                        f"  {_EXPIRE} - time() > 0.5 * ({_EXPIRE} - {_LAST_COMMIT_TIME})",
-                    ),
-                    "5m",
-                ),
-            ),
+            levels=(Level(WARNING, _EXPIRING, "5m"),),
             summary=f"{IN_GROUP}Kafka will delete the group's committed offsets {{{{ if gt $value 0.0 }}}}in "
             f"{DURATION}{{{{ else }}}}at any moment{{{{ end }}}}",
             description=f"The group is inactive, and the retention time of its offsets (offsets.retention.minutes) has "

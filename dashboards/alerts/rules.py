@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from textwrap import indent
 from typing import Any
 
 from dashboards.alerts.definition import CRITICAL, GROUP, WARNING, Alert, AlertFile, Level
-from dashboards.alerts.expressions import ALERTING, GROUP_LABELS, READY, RECORDING_RULES, RULES_INFO, lines
+from dashboards.alerts.expressions import GROUP_LABELS, READY, RECORDING_RULES, RULES_INFO, lines
 from dashboards.alerts.links import links
 
 Rule = dict[str, Any]
@@ -24,39 +25,24 @@ def rule_groups(files: Iterable[AlertFile]) -> list[Rule]:
     this label to check whether Prometheus has loaded the current rules. The command cannot compare the rules
     themselves, because Prometheus' API formats expressions differently.
     """
-    groups = [_recording_group(), *map(_alert_group, files)]
+    recording = [{"record": name, "expr": expression} for _, name, expression in RECORDING_RULES]
+    groups: list[Rule] = [{"name": "rebalance-monitor-recording", "rules": recording}]
+    for file in files:
+        _, _, subject = file.name.partition("-")
+        rules = [rule for alert in file.alerts for rule in _rules_of(alert)]
+        groups.append({"name": f"rebalance-monitor-{subject}", "rules": rules})
+    digest = hashlib.sha256(json.dumps(groups, sort_keys=True).encode()).hexdigest()
+    checksum = f"sha256-{digest[:16]}"  # without the prefix, YAML could read it as a number
     ready = f"max by (cluster) ({READY})"
-    groups[0]["rules"].append({"record": RULES_INFO, "expr": ready, "labels": {"checksum": _checksum(groups)}})
+    groups[0]["rules"].append({"record": RULES_INFO, "expr": ready, "labels": {"checksum": checksum}})
     return groups
 
 
-def checksum(groups: Sequence[Rule]) -> str:
-    """Return the checksum that the last recording rule contains."""
-    (found,) = [rule["labels"]["checksum"] for rule in groups[0]["rules"] if rule["record"] == RULES_INFO]
-    return str(found)
-
-
-def _checksum(groups: Sequence[Rule]) -> str:
-    digest = hashlib.sha256(json.dumps(groups, sort_keys=True).encode()).hexdigest()
-    return f"sha256-{digest[:16]}"  # without the prefix, YAML could read it as a number
-
-
-def _recording_group() -> Rule:
-    rules = [{"record": name, "expr": expression} for _, name, expression in RECORDING_RULES]
-    return {"name": "rebalance-monitor-recording", "rules": rules}
-
-
-def _alert_group(file: AlertFile) -> Rule:
-    _, _, subject = file.name.partition("-")
-    return {
-        "name": f"rebalance-monitor-{subject}",
-        "rules": [rule for alert in file.alerts for rule in rules_of(alert)],
-    }
-
-
-def rules_of(alert: Alert) -> Iterator[Rule]:
-    """Return the rules of an alert, one for each level (see `levels_of`)."""
-    for level in levels_of(alert):
+def _rules_of(alert: Alert) -> Iterator[Rule]:
+    levels = list(alert.levels)
+    if alert.subject == GROUP and alert.severities == (CRITICAL,):
+        levels.append(replace(levels[0], severity=WARNING))  # rule 5
+    for level in levels:
         yield {
             "alert": alert.name,
             "expr": _expression(alert, level),
@@ -67,34 +53,17 @@ def rules_of(alert: Alert) -> Iterator[Rule]:
         }
 
 
-def levels_of(alert: Alert) -> Iterator[Level]:
-    """Return all levels. If an alert about groups has only a critical level, a warning level is added (rule 5)."""
-    yield from alert.levels
-    if alert.subject == GROUP and alert.severities == (CRITICAL,):
-        (only,) = alert.levels
-        yield Level(WARNING, only.expression, only.pending, only.keep_firing)
-
-
 def _expression(alert: Alert, level: Level) -> str:
     """Return the expression of a level. Alerts about groups get the labels of the groups (rules 3 and 4)."""
     if alert.subject != GROUP:
         return level.expression
-    groups = alert.labels_of_groups or ALERTING
-    return lines(
-        "(",
-        indent(level.expression, "  "),
-        ")",
-        f"* on (cluster, group) group_left ({GROUP_LABELS})",
-        _with_severity(groups, alert, level),
-    )
-
-
-def _with_severity(groups: str, alert: Alert, level: Level) -> str:
-    """Return a query for the groups whose setting `severity` allows this level."""
+    groups = alert.labels_of_groups
     if level.severity == CRITICAL:
-        return f'{groups}{{max_severity="critical"}}'
-    is_for_capped_groups_only = alert.severities == (CRITICAL,)
-    return f'{groups}{{max_severity!="critical"}}' if is_for_capped_groups_only else groups
+        groups += '{max_severity="critical"}'
+    elif alert.severities == (CRITICAL,):
+        groups += '{max_severity!="critical"}'
+    join = f"* on (cluster, group) group_left ({GROUP_LABELS})"
+    return lines("(", indent(level.expression, "  "), ")", join, groups)
 
 
 def _labels(alert: Alert, level: Level) -> dict[str, str]:

@@ -5,7 +5,7 @@ A template omits each sentence whose value is unknown.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 _OF_GROUP = "{cluster=%q,group=%q}"
@@ -17,8 +17,7 @@ def known(query: str, text: str) -> str:
     In `query`, the template replaces `@` by the selector of the group. In `text`, `.` is the result of the query.
     """
     escaped = query.replace('"', '\\"').replace("@", _OF_GROUP)
-    count = query.count("@")
-    labels = " ".join(["$labels.cluster $labels.group"] * count)
+    labels = " ".join(["$labels.cluster $labels.group"] * query.count("@"))
     return f'{{{{ with printf "{escaped}" {labels} | query }}}}{text}{{{{ end }}}}'
 
 
@@ -41,10 +40,8 @@ def by_label(label: str, texts: Mapping[str, str]) -> str:
     '{{ if eq $labels.x "a" }}one{{ else }}two{{ end }}'
     """
     *others, (_, last) = texts.items()
-    chosen = "{{ else ".join(
-        f'{"" if at else "{{ "}if eq $labels.{label} "{value}" }}}}{text}' for at, (value, text) in enumerate(others)
-    )
-    return f"{chosen}{{{{ else }}}}{last}{{{{ end }}}}"
+    chosen = "{{ else ".join(f'if eq $labels.{label} "{value}" }}}}{text}' for value, text in others)
+    return f"{{{{ {chosen}{{{{ else }}}}{last}{{{{ end }}}}"
 
 
 START: Final = "{{ $value | humanizeTimestamp }}"
@@ -131,18 +128,12 @@ def lag_cause(*, with_action: bool) -> str:
 
     The input `.` of the template is the result of a query for the cause.
     """
-    texts = (
-        (name, f" Cause of the lag: {cause}" + (f" What to do: {action}" if with_action else ""))
+    parts = (
+        f'if eq .Labels.cause "{name}" }}}} Cause of the lag: {cause}'
+        + (f" What to do: {action}" if with_action else "")
         for name, (cause, action) in _LAG_CAUSES.items()
     )
-    return "{{ with first . }}" + _by_cause(texts) + "{{ end }}"
-
-
-def _by_cause(texts: Iterable[tuple[str, str]]) -> str:
-    parts = (
-        f'{"{{ else " if at else "{{ "}if eq .Labels.cause "{name}" }}}}{text}' for at, (name, text) in enumerate(texts)
-    )
-    return "".join(parts) + "{{ end }}"
+    return "{{ with first . }}{{ " + "{{ else ".join(parts) + "{{ end }}{{ end }}"
 
 
 LAG_CAUSE: Final = known_with("group_lag_cause_info", 'cause!="unknown"', lag_cause(with_action=False))

@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from dashboards.boards import (
-    group_link,
-)
+from dashboards.boards import group_link
 from dashboards.panels import AnyPanel, PanelSpec
-from dashboards.promql import (
-    FLEET,
-    bottom_k,
-    for_same_groups,
-    repeat_for_rows,
-    sum_by,
-    top_k,
-)
+from dashboards.promql import FLEET, bottom_k, for_same_groups, repeat_for_rows, sum_by, top_k
 from dashboards.tables import Column, Label, Measure, ranked_table
 from dashboards.words import (
     ANY,
@@ -32,36 +23,13 @@ from dashboards.words import (
     catch_up_query,
     label_mappings,
 )
-from streaming.signals.fairness import (
-    ASSIGNMENT_TIMESTAMP_SECONDS,
-    ASSIGNMENT_VERDICT,
-    BUSIEST_MEMBER,
-    DRIFT_PARTITIONS,
-    EXCESS_PARTITIONS,
-    TOPIC_SKEW,
-)
-from streaming.signals.groups import GROUP_INFO
-from streaming.signals.lag import (
-    GROUP_LAG,
-    GROUP_LAG_SECONDS,
-    GROUP_LAST_COMMIT_TIMESTAMP_SECONDS,
-    GROUP_OFFSETS_EXPIRE_TIMESTAMP_SECONDS,
-    GROUP_RECORDS_LOST,
-    GROUP_SECONDS_UNTIL_LOST,
-    GROUP_STATUS,
-)
-from streaming.signals.rebalances import (
-    GROUP_CONDITION,
-    GROUP_CONDITION_TIMESTAMP_SECONDS,
-    MOVED_PARTITIONS,
-    REBALANCES,
-)
+from streaming.signals import fairness, groups, lag, rebalances
 
 CLUSTER = Label("Cluster", "cluster", width=140)
 TEAM = Label("Team", "team", width=120)
 GROUP = Label("Group", "group", links=[group_link()])
 NO_DEPLOYMENT, NO_PROGRESS, IS_DRIFT = 'condition!="rolling_restart"', 'status=~"STOP|STALL|REWIND"', 'verdict="drift"'
-ABOVE_LIMIT = f"{FLEET.series(GROUP_LAG_SECONDS)} > on (cluster, group) {FLEET.limit('max_lag_seconds')}"
+ABOVE_LIMIT = f"{FLEET.series(lag.GROUP_LAG_SECONDS)} > on (cluster, group) {FLEET.limit('max_lag_seconds')}"
 _EXPIRY: Steps = ((86_400, WATCH), (3 * 86_400, FINE))
 _NO_PROBLEM_KNOWN = (
     "The monitor knows no group with this problem. If the panels at the top of the dashboard have no numbers, no "
@@ -82,16 +50,16 @@ def lag_in_time() -> AnyPanel:
         "no known lag",
         width=24,
     )
-    selected = top_k(f"{FLEET.series(GROUP_LAG_SECONDS)} > 0")
+    selected = top_k(f"{FLEET.series(lag.GROUP_LAG_SECONDS)} > 0")
     columns: list[Column] = [
         *(GROUP, CLUSTER, TEAM, Label("State", "state", label_mappings(STATES))),
         Measure("Lag in seconds", selected, unit="s", steps=SECONDS_BEHIND),
         Measure("Limit", for_same_groups(FLEET.limit("max_lag_seconds"), selected), unit="s"),
-        Measure("Lag in records", for_same_groups(FLEET.series(GROUP_LAG), selected)),
+        Measure("Lag in records", for_same_groups(FLEET.series(lag.GROUP_LAG), selected)),
         Measure("Catches up in", for_same_groups(catch_up_query(FLEET), selected), unit="s", mappings=CATCH_UP),
         Label("Status", "status", label_mappings(STATUSES)),
-        Measure("", for_same_groups(FLEET.series(GROUP_STATUS), selected)),
-        Measure("", for_same_groups(FLEET.series_by("cluster, group, team, state", GROUP_INFO), selected)),
+        Measure("", for_same_groups(FLEET.series(lag.GROUP_STATUS), selected)),
+        Measure("", for_same_groups(FLEET.series_by("cluster, group, team, state", groups.GROUP_INFO), selected)),
     ]
     return ranked_table(spec, columns, sort_by="Lag in seconds")
 
@@ -105,13 +73,15 @@ def conditions() -> AnyPanel:
         _NO_PROBLEM_KNOWN,
         "no known condition",
     )
-    selected = top_k(f"count by (cluster, group) ({FLEET.series(GROUP_CONDITION)})")
+    selected = top_k(f"count by (cluster, group) ({FLEET.series(rebalances.GROUP_CONDITION)})")
     columns: list[Column] = [
         *(GROUP, CLUSTER, Label("Condition", "condition", label_mappings(CONDITIONS))),
         Measure(
-            "Since", for_same_groups(f"1000 * {FLEET.series(GROUP_CONDITION_TIMESTAMP_SECONDS)}", selected), unit=SINCE
+            "Since",
+            for_same_groups(f"1000 * {FLEET.series(rebalances.GROUP_CONDITION_TIMESTAMP_SECONDS)}", selected),
+            unit=SINCE,
         ),
-        Measure("Conditions", repeat_for_rows(selected, "cluster, group", FLEET.series(GROUP_CONDITION))),
+        Measure("Conditions", repeat_for_rows(selected, "cluster, group", FLEET.series(rebalances.GROUP_CONDITION))),
     ]
     return ranked_table(spec, columns, sort_by="Conditions")
 
@@ -126,13 +96,13 @@ def coordinators() -> AnyPanel:
         _NO_PROBLEM_KNOWN,
         "no known trouble",
     )
-    of_groups = FLEET.series_by("cluster, coordinator, group", GROUP_INFO)
+    of_groups = FLEET.series_by("cluster, coordinator, group", groups.GROUP_INFO)
     trouble = " or ".join(
         f"count by (cluster, group) ({one})"
         for one in (
             ABOVE_LIMIT,
-            FLEET.series(GROUP_STATUS, NO_PROGRESS),
-            FLEET.series(GROUP_CONDITION, NO_DEPLOYMENT),
+            FLEET.series(lag.GROUP_STATUS, NO_PROGRESS),
+            FLEET.series(rebalances.GROUP_CONDITION, NO_DEPLOYMENT),
         )
     )
     by = "count by (cluster, coordinator)"
@@ -154,12 +124,12 @@ def lag_in_records() -> AnyPanel:
         "Either every group has read all records, or no lag is known.",
         "no known lag",
     )
-    selected = top_k(f"{FLEET.series(GROUP_LAG)} > 0")
+    selected = top_k(f"{FLEET.series(lag.GROUP_LAG)} > 0")
     columns: list[Column] = [
         *(GROUP, CLUSTER),
         Measure("Lag in records", selected),
         Label("Status", "status", label_mappings(STATUSES)),
-        Measure("", for_same_groups(FLEET.series(GROUP_STATUS), selected)),
+        Measure("", for_same_groups(FLEET.series(lag.GROUP_STATUS), selected)),
     ]
     return ranked_table(spec, columns, sort_by="Lag in records")
 
@@ -174,11 +144,11 @@ def retention() -> AnyPanel:
         _NO_PROBLEM_KNOWN,
         "no known risk of loss",
     )
-    selected = bottom_k(FLEET.series(GROUP_SECONDS_UNTIL_LOST))
+    selected = bottom_k(FLEET.series(lag.GROUP_SECONDS_UNTIL_LOST))
     columns: list[Column] = [
         *(GROUP, CLUSTER),
         Measure("Time left", selected, unit="s", steps=SECONDS_LEFT),
-        Measure("Lost records", for_same_groups(FLEET.series(GROUP_RECORDS_LOST), selected), steps=ANY),
+        Measure("Lost records", for_same_groups(FLEET.series(lag.GROUP_RECORDS_LOST), selected), steps=ANY),
     ]
     return ranked_table(spec, columns, sort_by="Time left", largest_first=False)
 
@@ -189,11 +159,11 @@ def expiry() -> AnyPanel:
         "Groups whose committed offsets expire first",
         "Time until the broker can delete a committed offset of an inactive group. After the deletion, the group "
         "starts again at the position that `auto.offset.reset` selects.",
-        f"No inactive group has committed offsets. {GROUP_OFFSETS_EXPIRE_TIMESTAMP_SECONDS.unknown}",
+        f"No inactive group has committed offsets. {lag.GROUP_OFFSETS_EXPIRE_TIMESTAMP_SECONDS.unknown}",
         "no known expiry",
     )
-    selected = bottom_k(FLEET.series(GROUP_OFFSETS_EXPIRE_TIMESTAMP_SECONDS))
-    last_commit = f"1000 * {FLEET.series(GROUP_LAST_COMMIT_TIMESTAMP_SECONDS)}"
+    selected = bottom_k(FLEET.series(lag.GROUP_OFFSETS_EXPIRE_TIMESTAMP_SECONDS))
+    last_commit = f"1000 * {FLEET.series(lag.GROUP_LAST_COMMIT_TIMESTAMP_SECONDS)}"
     columns: list[Column] = [
         *(GROUP, CLUSTER),
         Measure("Time left", f"{selected} - time()", unit="s", steps=_EXPIRY),
@@ -211,8 +181,10 @@ def drift() -> AnyPanel:
         _NO_PROBLEM_KNOWN,
         "no known drift",
     )
-    of_own = f"on (cluster, group, strategy) {FLEET.selector(ASSIGNMENT_VERDICT, IS_DRIFT)}"
-    drift = Measure("Drift partitions", top_k(f"({FLEET.series(DRIFT_PARTITIONS)} and {of_own}) > 0"), steps=ANY)
+    of_own = f"on (cluster, group, strategy) {FLEET.selector(fairness.ASSIGNMENT_VERDICT, IS_DRIFT)}"
+    drift = Measure(
+        "Drift partitions", top_k(f"({FLEET.series(fairness.DRIFT_PARTITIONS)} and {of_own}) > 0"), steps=ANY
+    )
     return ranked_table(spec, [GROUP, CLUSTER, Label("Strategy", "strategy"), drift], sort_by="Drift partitions")
 
 
@@ -227,15 +199,19 @@ def skew() -> AnyPanel:
         _NO_PROBLEM_KNOWN,
         "no known skew",
     )
-    selected = top_k(f"{FLEET.series(EXCESS_PARTITIONS)} > 0")
+    selected = top_k(f"{FLEET.series(fairness.EXCESS_PARTITIONS)} > 0")
     columns: list[Column] = [
         *(GROUP, CLUSTER),
         Measure("Excess", selected, steps=SOME),
         *(Label("Client", "client_id"), Label("Host", "client_host")),
-        Measure("Most partitions", for_same_groups(FLEET.series(BUSIEST_MEMBER), selected)),
-        Measure("Lag in seconds", for_same_groups(FLEET.series(GROUP_LAG_SECONDS), selected), unit="s"),
-        Measure("Since", for_same_groups(f"1000 * {FLEET.series(ASSIGNMENT_TIMESTAMP_SECONDS)}", selected), unit=SINCE),
-        Measure("Topic skew", for_same_groups(FLEET.series(TOPIC_SKEW), selected)),
+        Measure("Most partitions", for_same_groups(FLEET.series(fairness.BUSIEST_MEMBER), selected)),
+        Measure("Lag in seconds", for_same_groups(FLEET.series(lag.GROUP_LAG_SECONDS), selected), unit="s"),
+        Measure(
+            "Since",
+            for_same_groups(f"1000 * {FLEET.series(fairness.ASSIGNMENT_TIMESTAMP_SECONDS)}", selected),
+            unit=SINCE,
+        ),
+        Measure("Topic skew", for_same_groups(FLEET.series(fairness.TOPIC_SKEW), selected)),
         Label("Remedy", "remedy"),
     ]
     return ranked_table(spec, columns, sort_by="Excess")
@@ -250,8 +226,8 @@ def most_rebalances() -> AnyPanel:
         "The monitor knows no rebalance in the time range.",
         "no known rebalance",
     )
-    selected = top_k(f"{FLEET.increase_in_range(REBALANCES)} > 0")
-    needless = sum_by("cluster, group", FLEET.increase_in_range(MOVED_PARTITIONS, 'necessary="false"'))
+    selected = top_k(f"{FLEET.increase_in_range(rebalances.REBALANCES)} > 0")
+    needless = sum_by("cluster, group", FLEET.increase_in_range(rebalances.MOVED_PARTITIONS, 'necessary="false"'))
     columns: list[Column] = [
         *(GROUP, CLUSTER),
         Measure("Rebalances", selected, steps=STORM),

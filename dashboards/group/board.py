@@ -8,18 +8,16 @@ from dashboards.boards import (
     GROUP_UID,
     Event,
     Row,
-    add_events,
     create_dashboard,
-    monitor_page_url,
     multiple_choice_variable,
     page_url_variable,
     single_choice_variable,
     source_variable,
 )
-from dashboards.group.fairness import assignment, fairness
-from dashboards.group.lag import lag
+from dashboards.group.fairness import assignment_panels, fairness_panels
+from dashboards.group.lag import lag_panels
 from dashboards.group.now import about_the_group, fairness_now, keeping_up, latest_events, rebalance_increase
-from dashboards.group.rebalances import rebalances
+from dashboards.group.rebalances import rebalance_panels
 from dashboards.promql import ONE_CLUSTER, ONE_GROUP
 from dashboards.words import ACT, NEITHER
 from streaming.signals.groups import GROUP_INFO
@@ -42,23 +40,18 @@ def dashboard() -> build.Dashboard:
         Row("Is the group keeping up?", keeping_up()),
         Row("Is its work shared fairly?", fairness_now()),
         Row("What just happened?", latest_events()),
-        Row("Details: lag by topic and partition, lost records, expiry", lag(), is_collapsed=True),
-        Row("Details: owners and strategies", assignment(), is_collapsed=True),
-        Row("Details: fairness over time", fairness(), is_collapsed=True),
-        Row("Details: rebalances, conditions and commit gaps", rebalances(), is_collapsed=True),
+        Row("Details: lag by topic and partition, lost records, expiry", lag_panels(), is_collapsed=True),
+        Row("Details: owners and strategies", assignment_panels(), is_collapsed=True),
+        Row("Details: fairness over time", fairness_panels(), is_collapsed=True),
+        Row("Details: rebalances, conditions and commit gaps", rebalance_panels(), is_collapsed=True),
         Row("Details: type, coordinator, team and limits of the group", about_the_group(), is_collapsed=True),
     ]
     result = create_dashboard(GROUP_UID, "Rebalance monitor: one group", about, variables, rows)
-    page = build.DashboardLink("This group's page on the monitor").url(
-        monitor_page_url("${cluster:percentencode}", "${group:percentencode}")
-    )
-    return add_events(result.link(page.target_blank(True)), [_rebalance_event(), _condition_event()])
-
-
-def _rebalance_event() -> Event:
-    return Event("Rebalances", f"({rebalance_increase()}) > 0", "rebalance: {{cause}}", NEITHER)
-
-
-def _condition_event() -> Event:
+    page_url = "${page_url}/groups/?id=${group:percentencode}&cluster=${cluster:percentencode}"
+    page = build.DashboardLink("This group's page on the monitor").url(page_url).target_blank(True)
     started = f"{ONE_GROUP.series(GROUP_CONDITION)} unless {ONE_GROUP.series_before(GROUP_CONDITION, '$__interval')}"
-    return Event("Condition starts", started, "{{condition}}", ACT)
+    events = [
+        Event("Rebalances", f"({rebalance_increase()}) > 0", "rebalance: {{cause}}", NEITHER),
+        Event("Condition starts", started, "{{condition}}", ACT),
+    ]
+    return result.link(page).annotations(list(events))

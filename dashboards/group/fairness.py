@@ -6,22 +6,7 @@ from dashboards.panels import AnyPanel, DisplayOptions, PanelSpec, Query, bar_ga
 from dashboards.promql import ONE_GROUP, repeat_for_rows
 from dashboards.tables import Column, Label, Measure, ranked_table
 from dashboards.words import ACT, ANY, NEITHER, SCORE, SOME, UNKNOWN, VERDICTS, WATCH, label_mappings
-from streaming.signals.fairness import (
-    ASSIGNMENT_VERDICT,
-    AVOIDABLE_IDLE_MEMBERS,
-    DRIFT_PARTITIONS,
-    EXCESS_PARTITIONS,
-    IDLE_MEMBERS,
-    IMBALANCE_SCORE,
-    MEMBER_PARTITIONS_MAX,
-    TOPIC_SKEW,
-    UNOWNED_PARTITIONS,
-    UNOWNED_RECORDS,
-    WHAT_IF_EXCESS_PARTITIONS,
-    WHAT_IF_MOVED_PARTITIONS,
-    WORK_IMBALANCE_RATIO,
-)
-from streaming.signals.members import MEMBER_EXPECTED_PARTITIONS, MEMBER_LAG, MEMBER_PARTITIONS
+from streaming.signals import fairness, members
 
 _SCORE_COLORS = {
     "partitions by member": "blue",
@@ -31,21 +16,15 @@ _SCORE_COLORS = {
     "throughput by member": "purple",
     "throughput by host": "light-purple",
 }
-_SPREAD_COLORS = {
-    "most": NEITHER,
-    "excess": WATCH,
-    "idle members": UNKNOWN,
-    "avoidably idle": ACT,
-    "unowned": ACT,
-}
+_SPREAD_COLORS = {"most": NEITHER, "excess": WATCH, "idle members": UNKNOWN, "avoidably idle": ACT, "unowned": ACT}
 
 
-def assignment() -> list[AnyPanel]:
+def assignment_panels() -> list[AnyPanel]:
     """Return the panels of the assignment, for example its owners and its topic skew."""
     return [_owners(), _strategies(), _what_if(), _topic_skew(), _unowned_records()]
 
 
-def fairness() -> list[AnyPanel]:
+def fairness_panels() -> list[AnyPanel]:
     """Return the panels of scores and partitions over time."""
     return [_scores_now(), _scores(), _ratios(), _partitions_per_member()]
 
@@ -58,13 +37,15 @@ def _owners() -> AnyPanel:
         "member` is the total lag of all partitions of the member, in records.",
         "If the setting `metrics.granularity` is not `member`, these series are not exported. They are optional, "
         "because each restart of a member creates new series. The group's page always shows the members. "
-        + MEMBER_PARTITIONS.unknown,
+        + members.MEMBER_PARTITIONS.unknown,
         "only shown with granularity member; see the group's page",
         width=24,
         height=10,
     )
     in_topic = 'topic=~"$topic"'
-    actual, expected = (ONE_GROUP.series(one, in_topic) for one in (MEMBER_PARTITIONS, MEMBER_EXPECTED_PARTITIONS))
+    actual, expected = (
+        ONE_GROUP.series(one, in_topic) for one in (members.MEMBER_PARTITIONS, members.MEMBER_EXPECTED_PARTITIONS)
+    )
     columns: list[Column] = [
         *(Label("Member", "member"), Label("Instance", "group_instance_id")),
         *(Label("Client", "client_id"), Label("Host", "client_host"), Label("Topic", "topic")),
@@ -73,7 +54,7 @@ def _owners() -> AnyPanel:
         Measure("Difference", f"{actual} - {expected}", steps=ANY),
         Measure(
             "Lag of the member",
-            repeat_for_rows(f"max by (member) ({ONE_GROUP.selector(MEMBER_LAG)})", "member", actual),
+            repeat_for_rows(f"max by (member) ({ONE_GROUP.selector(members.MEMBER_LAG)})", "member", actual),
         ),
     ]
     return ranked_table(spec, columns, sort_by="Actual")
@@ -85,13 +66,13 @@ def _strategies() -> AnyPanel:
         "For the group's strategy, `Partitions` is the number of partitions whose owner breaks a rule of the strategy. "
         "For any other strategy, `Partitions` is the number of partitions that would have a different owner. The "
         "group's page lists these partitions.",
-        DRIFT_PARTITIONS.unknown,
+        fairness.DRIFT_PARTITIONS.unknown,
     )
     columns: list[Column] = [
         Label("Strategy", "strategy"),
-        Measure("Partitions", ONE_GROUP.series(DRIFT_PARTITIONS)),
+        Measure("Partitions", ONE_GROUP.series(fairness.DRIFT_PARTITIONS)),
         Label("Verdict (own strategy)", "verdict", label_mappings(VERDICTS)),
-        Measure("", ONE_GROUP.series(ASSIGNMENT_VERDICT)),
+        Measure("", ONE_GROUP.series(fairness.ASSIGNMENT_VERDICT)),
     ]
     return ranked_table(spec, columns, sort_by="Partitions", largest_first=False)
 
@@ -102,10 +83,10 @@ def _scores_now() -> AnyPanel:
         "A score of 100 means that no valid assignment is fairer. A score of 0 means that one member does all the work "
         "that others could share. Partitions, lag and throughput each have a score by member and a score by client "
         "host. Scores below 50 are red. Scores from 50 to 89 are yellow.",
-        IMBALANCE_SCORE.unknown,
+        fairness.IMBALANCE_SCORE.unknown,
         width=8,
     )
-    query = Query(f"sort({ONE_GROUP.series(IMBALANCE_SCORE)})", "{{measure}} by {{scope}}")
+    query = Query(f"sort({ONE_GROUP.series(fairness.IMBALANCE_SCORE)})", "{{measure}} by {{scope}}")
     return bar_gauge_panel(spec, [query], DisplayOptions(steps=SCORE, maximum=100))
 
 
@@ -115,10 +96,10 @@ def _scores() -> AnyPanel:
         "A score of 100 means that no valid assignment is fairer. If a score falls at a rebalance, the new "
         "assignment is less fair than the previous assignment. If a score falls without a rebalance, the work of "
         "the partitions changed.",
-        IMBALANCE_SCORE.unknown,
+        fairness.IMBALANCE_SCORE.unknown,
         width=8,
     )
-    query = Query(ONE_GROUP.series(IMBALANCE_SCORE), "{{measure}} by {{scope}}")
+    query = Query(ONE_GROUP.series(fairness.IMBALANCE_SCORE), "{{measure}} by {{scope}}")
     return line_panel(spec, [query], DisplayOptions(colors=_SCORE_COLORS, maximum=100))
 
 
@@ -127,10 +108,10 @@ def _ratios() -> AnyPanel:
         "Busiest member compared with the mean",
         "Lag or throughput of the busiest member or host, divided by the mean of all members or hosts. The value 2 "
         "means twice the mean. Only the fairness score shows whether a fairer assignment exists.",
-        WORK_IMBALANCE_RATIO.unknown,
+        fairness.WORK_IMBALANCE_RATIO.unknown,
         width=8,
     )
-    query = Query(ONE_GROUP.series(WORK_IMBALANCE_RATIO), "{{measure}} by {{scope}}")
+    query = Query(ONE_GROUP.series(fairness.WORK_IMBALANCE_RATIO), "{{measure}} by {{scope}}")
     return line_panel(spec, [query], DisplayOptions(colors=_SCORE_COLORS))
 
 
@@ -141,15 +122,15 @@ def _partitions_per_member() -> AnyPanel:
         "count in the fairest valid assignment. `idle members` is the number of members without partitions. `avoidably "
         "idle` is the number of idle members that would have partitions in a different assignment. `unowned` is the "
         "number of subscribed partitions without an owner.",
-        MEMBER_PARTITIONS_MAX.unknown,
+        fairness.MEMBER_PARTITIONS_MAX.unknown,
         width=24,
     )
     signals = {
-        "most": MEMBER_PARTITIONS_MAX,
-        "excess": EXCESS_PARTITIONS,
-        "idle members": IDLE_MEMBERS,
-        "avoidably idle": AVOIDABLE_IDLE_MEMBERS,
-        "unowned": UNOWNED_PARTITIONS,
+        "most": fairness.MEMBER_PARTITIONS_MAX,
+        "excess": fairness.EXCESS_PARTITIONS,
+        "idle members": fairness.IDLE_MEMBERS,
+        "avoidably idle": fairness.AVOIDABLE_IDLE_MEMBERS,
+        "unowned": fairness.UNOWNED_PARTITIONS,
     }
     queries = [Query(f"max({ONE_GROUP.selector(signal)})", legend) for legend, signal in signals.items()]
     return line_panel(spec, queries, DisplayOptions(colors=_SPREAD_COLORS))
@@ -159,10 +140,10 @@ def _unowned_records() -> AnyPanel:
     spec = PanelSpec(
         "Records in partitions without an owner",
         "Number of records that wait in subscribed partitions without an owner.",
-        UNOWNED_RECORDS.unknown,
+        fairness.UNOWNED_RECORDS.unknown,
         "no known unowned partition",
     )
-    return line_panel(spec, [Query(f"max({ONE_GROUP.selector(UNOWNED_RECORDS)})", "records")])
+    return line_panel(spec, [Query(f"max({ONE_GROUP.selector(fairness.UNOWNED_RECORDS)})", "records")])
 
 
 def _what_if() -> AnyPanel:
@@ -171,13 +152,13 @@ def _what_if() -> AnyPanel:
         "`Excess` is the number of partitions that the busiest member would have above the fairest possible maximum. "
         "`Moved partitions` is the number of partitions that would move if the group changed to the strategy. The row "
         "with the smallest excess comes first. The row `present assignment` shows the excess now.",
-        f"The table has only the row `present assignment`. {WHAT_IF_EXCESS_PARTITIONS.unknown}",
+        f"The table has only the row `present assignment`. {fairness.WHAT_IF_EXCESS_PARTITIONS.unknown}",
     )
-    present = f'label_replace({ONE_GROUP.series(EXCESS_PARTITIONS)}, "strategy", "present assignment", "", "")'
+    present = f'label_replace({ONE_GROUP.series(fairness.EXCESS_PARTITIONS)}, "strategy", "present assignment", "", "")'
     columns: list[Column] = [
         Label("Strategy", "strategy"),
-        Measure("Excess", f"{ONE_GROUP.series(WHAT_IF_EXCESS_PARTITIONS)} or {present}", steps=SOME),
-        Measure("Moved partitions", ONE_GROUP.series(WHAT_IF_MOVED_PARTITIONS)),
+        Measure("Excess", f"{ONE_GROUP.series(fairness.WHAT_IF_EXCESS_PARTITIONS)} or {present}", steps=SOME),
+        Measure("Moved partitions", ONE_GROUP.series(fairness.WHAT_IF_MOVED_PARTITIONS)),
     ]
     return ranked_table(spec, columns, sort_by="Excess", largest_first=False)
 
@@ -188,8 +169,11 @@ def _topic_skew() -> AnyPanel:
         "Number of surplus partitions of members that have an extra partition in several topics. The range strategy "
         "can cause topic skew. `Remedy` is a strategy that would remove the skew, or is empty if no such strategy is "
         "known.",
-        TOPIC_SKEW.unknown,
+        fairness.TOPIC_SKEW.unknown,
         "no known topic skew",
     )
-    columns: list[Column] = [Label("Remedy", "remedy"), Measure("Partitions", ONE_GROUP.series(TOPIC_SKEW), steps=SOME)]
+    columns: list[Column] = [
+        Label("Remedy", "remedy"),
+        Measure("Partitions", ONE_GROUP.series(fairness.TOPIC_SKEW), steps=SOME),
+    ]
     return ranked_table(spec, columns, sort_by="Partitions")

@@ -9,26 +9,12 @@ from dashboards.panels import COUNT, AnyPanel, DisplayOptions, PanelSpec, Query,
 from dashboards.promql import ONE_GROUP
 from dashboards.tables import Column, Label, Measure, lagging_partitions_table, ranked_table
 from dashboards.words import ANY, SECONDS_LEFT, SINCE
-from streaming.signals import Signal
-from streaming.signals.lag import (
-    GROUP_BLOCKED_PARTITIONS,
-    GROUP_LAG_CAUSE_INFO,
-    GROUP_OFFSETS_EXPIRE_TIMESTAMP_SECONDS,
-    GROUP_RECORDS_LOST,
-    GROUP_SECONDS_UNTIL_LOST,
-    GROUP_STATUS_COMPLETENESS,
-    GROUP_WORST_PARTITION_INFO,
-    LAG_UNKNOWN_PARTITIONS,
-)
-from streaming.signals.partitions import (
-    PARTITION_LAG,
-    TOPIC_LAG,
-)
+from streaming.signals import Signal, lag, partitions
 
 _IN_TOPIC = 'topic=~"$topic"'
 
 
-def lag() -> list[AnyPanel]:
+def lag_panels() -> list[AnyPanel]:
     """Return the panels of lag, lost records and expiring offsets."""
     return [
         *(_topics(), _partitions()),
@@ -47,7 +33,7 @@ def _cause() -> AnyPanel:
         "Cause of the lag",
         "The cause of the lag, and the partition, the client or the host that causes the lag. These cells are empty "
         "if the cause concerns the whole group. The group's page on the monitor shows the evidence.",
-        GROUP_LAG_CAUSE_INFO.unknown,
+        lag.GROUP_LAG_CAUSE_INFO.unknown,
         "not known to be late",
         width=24,
         height=4,
@@ -55,7 +41,7 @@ def _cause() -> AnyPanel:
     columns: list[Column] = [
         *(Label("Cause", "cause"), Label("Topic", "topic"), Label("Partition", "partition")),
         *(Label("Client", "client_id"), Label("Host", "client_host")),
-        Measure("", ONE_GROUP.series(GROUP_LAG_CAUSE_INFO)),
+        Measure("", ONE_GROUP.series(lag.GROUP_LAG_CAUSE_INFO)),
     ]
     return ranked_table(spec, columns, sort_by="Cause")
 
@@ -66,7 +52,7 @@ def _worst_partition() -> AnyPanel:
         "The table has a row only if the lag of the group in seconds is above the group's limit `max_lag_seconds`. "
         "`Client`, `Host` and `Instance` identify the member that owns the partition. These cells are empty if the "
         "owner is unknown, or if the partition has no owner.",
-        GROUP_WORST_PARTITION_INFO.unknown,
+        lag.GROUP_WORST_PARTITION_INFO.unknown,
         "no known lag above the limit",
         width=16,
         height=4,
@@ -74,7 +60,7 @@ def _worst_partition() -> AnyPanel:
     columns: list[Column] = [
         *(Label("Topic", "topic"), Label("Partition", "partition"), Label("Client", "client_id")),
         *(Label("Host", "client_host"), Label("Instance", "group_instance_id")),
-        Measure("", ONE_GROUP.series(GROUP_WORST_PARTITION_INFO)),
+        Measure("", ONE_GROUP.series(lag.GROUP_WORST_PARTITION_INFO)),
     ]
     return ranked_table(spec, columns, sort_by="Topic")
 
@@ -84,12 +70,12 @@ def _expiry() -> AnyPanel:
         "Committed offsets expire",
         "Earliest time when the broker can delete a committed offset of the group. After the deletion, the group "
         "starts again at the position that `auto.offset.reset` selects.",
-        GROUP_OFFSETS_EXPIRE_TIMESTAMP_SECONDS.unknown,
+        lag.GROUP_OFFSETS_EXPIRE_TIMESTAMP_SECONDS.unknown,
         "no known expiry",
         width=8,
         height=4,
     )
-    expires_ms = f"1000 * {ONE_GROUP.series(GROUP_OFFSETS_EXPIRE_TIMESTAMP_SECONDS)}"
+    expires_ms = f"1000 * {ONE_GROUP.series(lag.GROUP_OFFSETS_EXPIRE_TIMESTAMP_SECONDS)}"
     return stat_panel(spec, expires_ms, DisplayOptions(unit=SINCE))
 
 
@@ -99,12 +85,13 @@ def _topics() -> AnyPanel:
         "Lag of each selected topic. If the lag of only one topic rises, look at the records and the producers of "
         "this topic. To see all groups that read a topic, click the line of the topic. The link opens the dashboard "
         "of the topic.",
-        f"If the setting `metrics.granularity` is `group`, the lag of topics is not exported. {TOPIC_LAG.unknown}",
+        "If the setting `metrics.granularity` is `group`, the lag of topics is not exported. "
+        + partitions.TOPIC_LAG.unknown,
         "the lag is unknown, or the granularity is group",
     )
     url = topic_dashboard_url("${cluster:percentencode}", "${__field.labels.topic:percentencode}")
     link = build.DashboardLink("All groups that read this topic").url(url)
-    return line_panel(spec, [Query(ONE_GROUP.series(TOPIC_LAG, _IN_TOPIC), "{{topic}}")], link=link)
+    return line_panel(spec, [Query(ONE_GROUP.series(partitions.TOPIC_LAG, _IN_TOPIC), "{{topic}}")], link=link)
 
 
 def _partitions() -> AnyPanel:
@@ -113,10 +100,10 @@ def _partitions() -> AnyPanel:
         "Partitions of the selected topics. The partition with the largest lag comes first. If all these partitions "
         "belong to one member, look at this member. If only one partition has lag, look for a hot key, or for a "
         "record that the consumer cannot process.",
-        f"No partition has lag. {PARTITION_LAG.unknown}",
+        f"No partition has lag. {partitions.PARTITION_LAG.unknown}",
         "no known lag",
     )
-    selected = f"topk(50, {ONE_GROUP.series(PARTITION_LAG, _IN_TOPIC)} > 0)"
+    selected = f"topk(50, {ONE_GROUP.series(partitions.PARTITION_LAG, _IN_TOPIC)} > 0)"
     return lagging_partitions_table(spec, ONE_GROUP, Label("Topic", "topic"), selected)
 
 
@@ -125,10 +112,10 @@ def _lost() -> AnyPanel:
         "Records lost to retention",
         "Number of offsets that retention deleted before the group committed them. The group did not process these "
         "records, or it skipped them on purpose.",
-        GROUP_RECORDS_LOST.unknown,
+        lag.GROUP_RECORDS_LOST.unknown,
         width=6,
     )
-    return _group_line(spec, GROUP_RECORDS_LOST, "lost", DisplayOptions(steps=ANY))
+    return _group_line(spec, lag.GROUP_RECORDS_LOST, "lost", DisplayOptions(steps=ANY))
 
 
 def _until_lost() -> AnyPanel:
@@ -136,11 +123,11 @@ def _until_lost() -> AnyPanel:
         "Time until records are lost",
         "Time until retention deletes records that the group has not committed, if the rates do not change. "
         "Red means that less than one hour is left.",
-        GROUP_SECONDS_UNTIL_LOST.unknown,
+        lag.GROUP_SECONDS_UNTIL_LOST.unknown,
         "no known risk of loss",
         width=6,
     )
-    return _group_line(spec, GROUP_SECONDS_UNTIL_LOST, "until lost", DisplayOptions(unit="s", steps=SECONDS_LEFT))
+    return _group_line(spec, lag.GROUP_SECONDS_UNTIL_LOST, "until lost", DisplayOptions(unit="s", steps=SECONDS_LEFT))
 
 
 def _unknown() -> AnyPanel:
@@ -152,12 +139,12 @@ def _unknown() -> AnyPanel:
         "remaining offsets may be only transaction markers or records of aborted transactions. To check these "
         "offsets, the monitor needs the READ permission on the topic. `read up to an open transaction` means that the "
         "lag is known, but the status is unknown.",
-        LAG_UNKNOWN_PARTITIONS.unknown,
+        lag.LAG_UNKNOWN_PARTITIONS.unknown,
         "all lag is known",
         width=6,
     )
-    blocked = Query(ONE_GROUP.series(GROUP_BLOCKED_PARTITIONS), "read up to an open transaction")
-    return line_panel(spec, [Query(ONE_GROUP.series(LAG_UNKNOWN_PARTITIONS), "{{reason}}"), blocked])
+    blocked = Query(ONE_GROUP.series(lag.GROUP_BLOCKED_PARTITIONS), "read up to an open transaction")
+    return line_panel(spec, [Query(ONE_GROUP.series(lag.LAG_UNKNOWN_PARTITIONS), "{{reason}}"), blocked])
 
 
 def _completeness() -> AnyPanel:
@@ -165,7 +152,7 @@ def _completeness() -> AnyPanel:
         "Completeness of the status",
         "Share of the group's partitions that have a status based on ten commits. If this share is below 100 %, the "
         "status may soon change.",
-        GROUP_STATUS_COMPLETENESS.unknown,
+        lag.GROUP_STATUS_COMPLETENESS.unknown,
         width=6,
     )
-    return _group_line(spec, GROUP_STATUS_COMPLETENESS, "complete", DisplayOptions(unit="percentunit", maximum=1))
+    return _group_line(spec, lag.GROUP_STATUS_COMPLETENESS, "complete", DisplayOptions(unit="percentunit", maximum=1))

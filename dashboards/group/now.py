@@ -6,7 +6,7 @@ Causes of rebalances are the only exception. If causes are not exported, the scr
 
 from __future__ import annotations
 
-from dataclasses import replace
+from functools import partial
 
 from dashboards.panels import COUNT, AnyPanel, DisplayOptions, PanelSpec, Query, bar_panel, line_panel, stat_panel
 from dashboards.promql import ONE_GROUP, sum_by
@@ -18,43 +18,25 @@ from dashboards.words import (
     CATCH_UP,
     CAUSES,
     CONDITIONS,
-    FINE,
     LAG_LIMITS,
     NEITHER,
+    NONE,
     SINCE,
     SOME,
     STATES,
     STATUSES,
     VERDICTS,
     WATCH,
-    Word,
     catch_up_query,
     code_mappings,
     code_query,
     label_mappings,
-    value_mapping,
 )
-from streaming.signals import Signal
-from streaming.signals.fairness import (
-    ASSIGNMENT_TIMESTAMP_SECONDS,
-    ASSIGNMENT_VERDICT,
-    BUSIEST_MEMBER,
-    EXCESS_PARTITIONS,
-    UNOWNED_PARTITIONS,
-)
-from streaming.signals.groups import GROUP_INFO, GROUP_LIMIT, GROUP_MEMBERS
-from streaming.signals.lag import (
-    GROUP_CONSUMED_RECORDS_PER_SECOND,
-    GROUP_LAG,
-    GROUP_LAG_SECONDS,
-    GROUP_LAST_COMMIT_TIMESTAMP_SECONDS,
-    GROUP_PRODUCED_RECORDS_PER_SECOND,
-    GROUP_STATUS,
-)
-from streaming.signals.rebalances import GROUP_CONDITION_TIMESTAMP_SECONDS, REBALANCES, REBALANCES_BY_CAUSE
+from streaming.signals import Signal, fairness, groups, lag, rebalances
 
 _LAG_LIMIT_COLORS = {"max_lag_seconds": WATCH, "critical_lag_seconds": ACT}
-_RECORDS_PER_SECOND = DisplayOptions(unit="cps", colors={"consumed": NEITHER, "produced": "orange"})
+_third_spec = partial(PanelSpec, width=8, height=6)
+_WORDS = {"state": STATES, "status": STATUSES, "verdict": VERDICTS}
 
 
 def keeping_up() -> list[AnyPanel]:
@@ -72,18 +54,18 @@ def fairness_now() -> list[AnyPanel]:
     excess = (
         "Largest partition count of a member now, minus the largest partition count in the fairest valid assignment."
     )
-    unowned = "Number of subscribed partitions without an owner."
-    unowned_spec = _stat_spec("Unowned partitions", unowned, UNOWNED_PARTITIONS, width=4)
+    unowned = PanelSpec(
+        "Unowned partitions",
+        "Number of subscribed partitions without an owner.",
+        fairness.UNOWNED_PARTITIONS.unknown,
+        "none known",
+        width=4,
+        height=4,
+    )
     return [
-        _label_panel(
-            _stat_spec("Assignment", verdict, ASSIGNMENT_VERDICT, width=4), ASSIGNMENT_VERDICT, "verdict", VERDICTS
-        ),
-        _number_panel(
-            _stat_spec("Excess partitions", excess, EXCESS_PARTITIONS, width=4),
-            EXCESS_PARTITIONS,
-            DisplayOptions(steps=SOME),
-        ),
-        _number_panel(replace(unowned_spec, empty_text="none known"), UNOWNED_PARTITIONS, DisplayOptions(steps=ANY)),
+        _word("Assignment", verdict, fairness.ASSIGNMENT_VERDICT, "verdict", width=4),
+        _number("Excess partitions", excess, fairness.EXCESS_PARTITIONS, DisplayOptions(steps=SOME), width=4),
+        stat_panel(unowned, ONE_GROUP.series(fairness.UNOWNED_PARTITIONS), DisplayOptions(steps=ANY)),
         _busiest(),
     ]
 
@@ -103,53 +85,41 @@ def rebalance_increase() -> str:
 
     If the causes of the group are not exported, the cause is `not exported`.
     """
-    causes = sum_by("cause", ONE_GROUP.increase(REBALANCES_BY_CAUSE, "$__interval"))
-    total = f"sum({ONE_GROUP.increase(REBALANCES, '$__interval')})"
+    causes = sum_by("cause", ONE_GROUP.increase(rebalances.REBALANCES_BY_CAUSE, "$__interval"))
+    total = f"sum({ONE_GROUP.increase(rebalances.REBALANCES, '$__interval')})"
     return f'{causes} or on () label_replace({total}, "cause", "not exported", "", "")'
 
 
 def _lag_stats() -> list[AnyPanel]:
-    state, status = (
-        "State of the group. The panel uses Kafka's names of states.",
-        "Worst status of all partitions of the group.",
-    )
+    state = "State of the group. The panel uses Kafka's names of states."
     members = "Number of members in the last generation that the monitor knows."
+    seconds = "Age of the oldest record that the group has not committed."
+    last_commit = lag.GROUP_LAST_COMMIT_TIMESTAMP_SECONDS
+    last_commit_spec = _stat_spec("Last commit", "Time of the last commit in the whole group.", last_commit)
     return [
-        _label_panel(_stat_spec("State", state, GROUP_INFO), GROUP_INFO, "state", STATES),
-        _label_panel(_stat_spec("Status", status, GROUP_STATUS), GROUP_STATUS, "status", STATUSES),
-        _number_panel(_stat_spec("Members", members, GROUP_MEMBERS), GROUP_MEMBERS),
-        _number_panel(
-            _stat_spec("Record lag", "Number of records that the group has not committed.", GROUP_LAG), GROUP_LAG
-        ),
-        _time_lag(),
+        _word("State", state, groups.GROUP_INFO, "state"),
+        _word("Status", "Worst status of all partitions of the group.", lag.GROUP_STATUS, "status"),
+        _number("Members", members, groups.GROUP_MEMBERS),
+        _number("Record lag", "Number of records that the group has not committed.", lag.GROUP_LAG),
+        _number("Time lag", seconds, lag.GROUP_LAG_SECONDS, DisplayOptions(unit="s", mappings=NONE)),
         _lag_limit(),
         _catch_up(),
-        _last_commit(),
+        stat_panel(last_commit_spec, f"1000 * {ONE_GROUP.series(last_commit)}", DisplayOptions(unit=SINCE)),
     ]
-
-
-def _time_lag() -> AnyPanel:
-    how_to_read = "Age of the oldest record that the group has not committed."
-    display = DisplayOptions(unit="s", mappings=[value_mapping({"0": ("none", FINE)})])
-    return _number_panel(_stat_spec("Time lag", how_to_read, GROUP_LAG_SECONDS), GROUP_LAG_SECONDS, display)
-
-
-def _last_commit() -> AnyPanel:
-    signal = GROUP_LAST_COMMIT_TIMESTAMP_SECONDS
-    spec = _stat_spec("Last commit", "Time of the last commit in the whole group.", signal)
-    return stat_panel(spec, f"1000 * {ONE_GROUP.series(signal)}", DisplayOptions(unit=SINCE))
 
 
 def _stat_spec(title: str, how_to_read: str, signal: Signal, width: int = 3) -> PanelSpec:
     return PanelSpec(title, how_to_read, signal.unknown, width=width, height=4)
 
 
-def _label_panel(spec: PanelSpec, signal: Signal, label: str, words: tuple[Word, ...]) -> AnyPanel:
-    return stat_panel(spec, code_query(ONE_GROUP, signal, label, words), DisplayOptions(mappings=code_mappings(words)))
+def _word(title: str, how_to_read: str, signal: Signal, label: str, width: int = 3) -> AnyPanel:
+    words = _WORDS[label]
+    query, display = code_query(ONE_GROUP, signal, label, words), DisplayOptions(mappings=code_mappings(words))
+    return stat_panel(_stat_spec(title, how_to_read, signal, width), query, display)
 
 
-def _number_panel(spec: PanelSpec, signal: Signal, display: DisplayOptions = COUNT) -> AnyPanel:
-    return stat_panel(spec, ONE_GROUP.series(signal), display)
+def _number(title: str, how_to_read: str, signal: Signal, display: DisplayOptions = COUNT, width: int = 3) -> AnyPanel:
+    return stat_panel(_stat_spec(title, how_to_read, signal, width), ONE_GROUP.series(signal), display)
 
 
 def _lag_limit() -> AnyPanel:
@@ -157,12 +127,12 @@ def _lag_limit() -> AnyPanel:
         "Lag limit",
         "Comparison of the lag in seconds with two limits of this group. The limit for warnings is "
         "`max_lag_seconds`. The limit for critical alerts is `critical_lag_seconds`.",
-        GROUP_LAG_SECONDS.unknown,
+        lag.GROUP_LAG_SECONDS.unknown,
         width=3,
         height=4,
     )
-    lag = ONE_GROUP.series(GROUP_LAG_SECONDS)
-    above = (f"({lag} > bool {ONE_GROUP.limit(name)})" for name in _LAG_LIMIT_COLORS)
+    seconds = ONE_GROUP.series(lag.GROUP_LAG_SECONDS)
+    above = (f"({seconds} > bool {ONE_GROUP.limit(name)})" for name in _LAG_LIMIT_COLORS)
     query = f"{LAG_LIMITS[0].code} + {' + '.join(above)}"
     return stat_panel(spec, query, DisplayOptions(mappings=code_mappings(LAG_LIMITS)))
 
@@ -180,48 +150,43 @@ def _catch_up() -> AnyPanel:
 
 
 def _lag_in_time() -> AnyPanel:
-    spec = PanelSpec(
+    spec = _third_spec(
         "Lag in seconds",
         "Age of the oldest record that the group has not committed. A dashed line shows a limit of the group. The "
         "panel shows this line only while the lag is above one tenth of the limit.",
-        GROUP_LAG_SECONDS.unknown,
-        width=8,
-        height=6,
+        lag.GROUP_LAG_SECONDS.unknown,
     )
-    lag = ONE_GROUP.series(GROUP_LAG_SECONDS)
-    limits = ONE_GROUP.series(GROUP_LIMIT, f'limit=~"{"|".join(_LAG_LIMIT_COLORS)}"')
-    near = f"{limits} < on (cluster, group) group_left () 10 * {lag}"
+    seconds = ONE_GROUP.series(lag.GROUP_LAG_SECONDS)
+    limits = ONE_GROUP.series(groups.GROUP_LIMIT, f'limit=~"{"|".join(_LAG_LIMIT_COLORS)}"')
+    near = f"{limits} < on (cluster, group) group_left () 10 * {seconds}"
     display = DisplayOptions(unit="s", colors=_LAG_LIMIT_COLORS, limits=tuple(_LAG_LIMIT_COLORS))
-    return line_panel(spec, [Query(lag, "lag"), Query(near, "{{limit}}")], display)
+    return line_panel(spec, [Query(seconds, "lag"), Query(near, "{{limit}}")], display)
 
 
 def _lag_in_records() -> AnyPanel:
-    spec = PanelSpec(
+    spec = _third_spec(
         "Lag in records",
         "Number of records that the group has not committed. If the lag rises all the time, the group does not keep "
         "up. If the lag rises in steps, look for rebalances at the times of the steps.",
-        GROUP_LAG.unknown,
-        width=8,
-        height=6,
+        lag.GROUP_LAG.unknown,
     )
-    return line_panel(spec, [Query(ONE_GROUP.series(GROUP_LAG), "records")])
+    return line_panel(spec, [Query(ONE_GROUP.series(lag.GROUP_LAG), "records")])
 
 
 def _rates() -> AnyPanel:
-    spec = PanelSpec(
+    spec = _third_spec(
         "Consumed and produced records",
         "`consumed` is the number of records per second that the group commits. `produced` is the number of records "
         "per second that producers add to the same partitions. Both values are means of the last five minutes. If "
         "`produced` is higher than `consumed`, the lag grows.",
-        GROUP_CONSUMED_RECORDS_PER_SECOND.unknown,
-        width=8,
-        height=6,
+        lag.GROUP_CONSUMED_RECORDS_PER_SECOND.unknown,
     )
     queries = [
-        Query(ONE_GROUP.series(GROUP_CONSUMED_RECORDS_PER_SECOND), "consumed"),
-        Query(ONE_GROUP.series(GROUP_PRODUCED_RECORDS_PER_SECOND), "produced"),
+        Query(ONE_GROUP.series(lag.GROUP_CONSUMED_RECORDS_PER_SECOND), "consumed"),
+        Query(ONE_GROUP.series(lag.GROUP_PRODUCED_RECORDS_PER_SECOND), "produced"),
     ]
-    return line_panel(spec, queries, _RECORDS_PER_SECOND)
+    display = DisplayOptions(unit="cps", colors={"consumed": NEITHER, "produced": "orange"})
+    return line_panel(spec, queries, display)
 
 
 def _busiest() -> AnyPanel:
@@ -229,22 +194,25 @@ def _busiest() -> AnyPanel:
         "Busiest member",
         "The table shows the busiest member, if this member has more partitions than necessary. `Since` is the start "
         "time of the assignment.",
-        BUSIEST_MEMBER.unknown,
+        fairness.BUSIEST_MEMBER.unknown,
         "no known member with too many partitions",
         height=4,
     )
-    start_ms, busiest = f"1000 * {ONE_GROUP.series(ASSIGNMENT_TIMESTAMP_SECONDS)}", ONE_GROUP.selector(BUSIEST_MEMBER)
+    start_ms, busiest = (
+        f"1000 * {ONE_GROUP.series(fairness.ASSIGNMENT_TIMESTAMP_SECONDS)}",
+        ONE_GROUP.selector(fairness.BUSIEST_MEMBER),
+    )
     since = f"{start_ms} and on (cluster, group) {busiest}"
     columns: list[Column] = [
         *(Label("Client", "client_id"), Label("Host", "client_host"), Label("Instance", "group_instance_id")),
-        Measure("Partitions", ONE_GROUP.series(BUSIEST_MEMBER), steps=SOME),
+        Measure("Partitions", ONE_GROUP.series(fairness.BUSIEST_MEMBER), steps=SOME),
         Measure("Since", since, unit=SINCE),
     ]
     return ranked_table(spec, columns, sort_by="Partitions")
 
 
 def _rebalances() -> AnyPanel:
-    spec = PanelSpec(
+    spec = _third_spec(
         "Rebalances",
         "Number of rebalances in each time step, by primary cause. Blue means that members joined or left. Orange "
         "means that the strategy, a subscription or a topic changed. The lightest blue means the second round of a "
@@ -253,25 +221,21 @@ def _rebalances() -> AnyPanel:
         "causes.",
         "Either the group did not rebalance at that time, or no monitor was ready.",
         "no known rebalance",
-        width=8,
-        height=6,
     )
     colors = {**CAUSES, "not exported": NEITHER}
     return bar_panel(spec, [Query(rebalance_increase(), "{{cause}}")], DisplayOptions(colors=colors))
 
 
 def _conditions() -> AnyPanel:
-    spec = PanelSpec(
+    spec = _third_spec(
         "Active conditions",
         "The table shows the conditions that are active now, and the start time of each condition. A rebalance storm "
         "is an example of a condition. A rolling restart is not a problem. The group's page shows the affected "
         "members and the cause.",
         "The monitor knows no active condition. If the panel `State` is also empty, the monitor is not ready.",
         "no known condition",
-        width=8,
-        height=6,
     )
-    since = f"1000 * {ONE_GROUP.series(GROUP_CONDITION_TIMESTAMP_SECONDS)}"
+    since = f"1000 * {ONE_GROUP.series(rebalances.GROUP_CONDITION_TIMESTAMP_SECONDS)}"
     columns: list[Column] = [
         Label("Condition", "condition", label_mappings(CONDITIONS)),
         Measure("Since", since, unit=SINCE),
@@ -284,7 +248,7 @@ def _description() -> AnyPanel:
         "The group",
         "The table shows the type, the protocol and the coordinator of the group, with Kafka's names. `Team`, "
         "`Highest severity` and `Alerts ignored` come from the entries `[[groups]]` in the settings of the monitor.",
-        GROUP_INFO.unknown,
+        groups.GROUP_INFO.unknown,
         width=16,
         height=5,
     )
@@ -293,7 +257,7 @@ def _description() -> AnyPanel:
         *(Label("Strategy is from", "protocol_source"), Label("State", "state", label_mappings(STATES))),
         *(Label("Coordinator", "coordinator"), Label("Team", "team")),
         *(Label("Highest severity", "max_severity"), Label("Alerts ignored", "ignore_alerts")),
-        Measure("", ONE_GROUP.series(GROUP_INFO)),
+        Measure("", ONE_GROUP.series(groups.GROUP_INFO)),
     ]
     return ranked_table(spec, columns, sort_by="Type")
 
@@ -303,9 +267,9 @@ def _limits() -> AnyPanel:
         "Limits of the group",
         "Alerts compare values of the group with these limits. The entries `[[groups]]` in the settings of the "
         "monitor set the limits.",
-        GROUP_LIMIT.unknown,
+        groups.GROUP_LIMIT.unknown,
         width=8,
         height=5,
     )
-    columns: list[Column] = [Label("Limit", "limit"), Measure("Value", ONE_GROUP.series(GROUP_LIMIT), unit="s")]
+    columns: list[Column] = [Label("Limit", "limit"), Measure("Value", ONE_GROUP.series(groups.GROUP_LIMIT), unit="s")]
     return ranked_table(spec, columns, sort_by="Value")

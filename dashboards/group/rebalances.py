@@ -28,22 +28,13 @@ from dashboards.words import (
     code_query,
     code_query_by_label,
 )
-from streaming.signals.fairness import ASSIGNMENT_VERDICT
-from streaming.signals.groups import GROUP_INFO, GROUP_MEMBERS, GROUP_REBALANCE_START_TIMESTAMP_SECONDS
-from streaming.signals.lag import GROUP_LAG_SECONDS_IS_BOUND, GROUP_STATUS
-from streaming.signals.rebalances import (
-    COMMIT_GAP_SECONDS,
-    EMPTY_TRANSITIONS,
-    GROUP_CONDITION,
-    MOVED_PARTITIONS,
-    REBALANCES_FAILED,
-)
+from streaming.signals import fairness, groups, lag, rebalances
 
 _IN_STEP, _LE = "$__interval", "le"
 _QUANTILES = {"50 % at most": 0.5, "90 % at most": 0.9, "100 % at most": 1.0}
 
 
-def rebalances() -> list[AnyPanel]:
+def rebalance_panels() -> list[AnyPanel]:
     """Return the panels: states and conditions over time, then moves, members and commit gaps."""
     return [
         *(_states(), _conditions()),
@@ -61,11 +52,11 @@ def _states() -> AnyPanel:
         "The values in a gap are unknown. Either the monitor was not ready, or Prometheus did not scrape the monitor.",
         width=16,
     )
-    is_bound = f"{AT_LEAST.code} * max({ONE_GROUP.selector(GROUP_LAG_SECONDS_IS_BOUND)} == 1)"
+    is_bound = f"{AT_LEAST.code} * max({ONE_GROUP.selector(lag.GROUP_LAG_SECONDS_IS_BOUND)} == 1)"
     queries = [
-        Query(code_query(ONE_GROUP, GROUP_INFO, "state", STATES), "state"),
-        Query(code_query(ONE_GROUP, GROUP_STATUS, "status", STATUSES), "status"),
-        Query(code_query(ONE_GROUP, ASSIGNMENT_VERDICT, "verdict", VERDICTS), "assignment"),
+        Query(code_query(ONE_GROUP, groups.GROUP_INFO, "state", STATES), "state"),
+        Query(code_query(ONE_GROUP, lag.GROUP_STATUS, "status", STATUSES), "status"),
+        Query(code_query(ONE_GROUP, fairness.ASSIGNMENT_VERDICT, "verdict", VERDICTS), "assignment"),
         Query(is_bound, "lag in seconds"),
     ]
     return timeline_panel(spec, queries, code_mappings(STATES, STATUSES, VERDICTS, [AT_LEAST]))
@@ -79,7 +70,7 @@ def _conditions() -> AnyPanel:
         "no known condition",
         width=8,
     )
-    conditions = code_query_by_label(ONE_GROUP, GROUP_CONDITION, "condition", CONDITIONS)
+    conditions = code_query_by_label(ONE_GROUP, rebalances.GROUP_CONDITION, "condition", CONDITIONS)
     return timeline_panel(spec, [Query(conditions, "{{condition}}")], code_mappings(CONDITIONS))
 
 
@@ -92,13 +83,9 @@ def _moved() -> AnyPanel:
         "no known move",
         width=8,
     )
-    legends = {
-        'necessary="true"': "necessary",
-        'necessary="false"': "needless",
-        'necessary="unknown"': "unknown",
-    }
+    legends = {'necessary="true"': "necessary", 'necessary="false"': "needless", 'necessary="unknown"': "unknown"}
     queries = [
-        Query(f"sum({ONE_GROUP.increase(MOVED_PARTITIONS, _IN_STEP, matcher)})", legend)
+        Query(f"sum({ONE_GROUP.increase(rebalances.MOVED_PARTITIONS, _IN_STEP, matcher)})", legend)
         for matcher, legend in legends.items()
     ]
     colors = {"necessary": NEITHER, "needless": ACT, "unknown": UNKNOWN}
@@ -110,13 +97,13 @@ def _members() -> AnyPanel:
         "Members and failed rebalances",
         "`members` is the number of members in the last generation that the monitor knows. `failed` is the number of "
         "rebalances that never completed. `emptied` shows how many times the last member left the group.",
-        f"Members: {GROUP_MEMBERS.unknown}",
+        f"Members: {groups.GROUP_MEMBERS.unknown}",
         width=8,
     )
     queries = [
-        Query(f"max({ONE_GROUP.selector(GROUP_MEMBERS)})", "members"),
-        Query(f"sum({ONE_GROUP.increase(REBALANCES_FAILED, _IN_STEP)})", "failed"),
-        Query(f"sum({ONE_GROUP.increase(EMPTY_TRANSITIONS, _IN_STEP)})", "emptied"),
+        Query(f"max({ONE_GROUP.selector(groups.GROUP_MEMBERS)})", "members"),
+        Query(f"sum({ONE_GROUP.increase(rebalances.REBALANCES_FAILED, _IN_STEP)})", "failed"),
+        Query(f"sum({ONE_GROUP.increase(rebalances.EMPTY_TRANSITIONS, _IN_STEP)})", "emptied"),
     ]
     return line_panel(spec, queries, DisplayOptions(colors={"members": NEITHER, "failed": ACT, "emptied": UNKNOWN}))
 
@@ -126,11 +113,11 @@ def _in_progress() -> AnyPanel:
         "Duration of the current rebalance",
         "Time since the monitor first saw the current rebalance. The rebalance may have started earlier. If a "
         "rebalance takes minutes, a member delays the rebalance, often because the member still processes records.",
-        GROUP_REBALANCE_START_TIMESTAMP_SECONDS.unknown,
+        groups.GROUP_REBALANCE_START_TIMESTAMP_SECONDS.unknown,
         "no known rebalance in progress",
         width=8,
     )
-    duration = f"time() - {ONE_GROUP.series(GROUP_REBALANCE_START_TIMESTAMP_SECONDS)}"
+    duration = f"time() - {ONE_GROUP.series(groups.GROUP_REBALANCE_START_TIMESTAMP_SECONDS)}"
     return line_panel(spec, [Query(duration, "in progress")], DisplayOptions(unit="s", steps=SECONDS_BEHIND))
 
 
@@ -139,11 +126,11 @@ def _commit_gaps() -> AnyPanel:
         "Commit gaps over time",
         "A commit gap is the time from the last commit before a rebalance to the first commit after the rebalance. A "
         "darker field means more rebalances. The axis shows the upper bound of each bucket.",
-        COMMIT_GAP_SECONDS.unknown,
+        rebalances.COMMIT_GAP_SECONDS.unknown,
         "no known gap",
         width=16,
     )
-    return heatmap_panel(spec, sum_by(_LE, ONE_GROUP.increase(COMMIT_GAP_SECONDS, _IN_STEP)), "s")
+    return heatmap_panel(spec, sum_by(_LE, ONE_GROUP.increase(rebalances.COMMIT_GAP_SECONDS, _IN_STEP)), "s")
 
 
 def _commit_gap_quantiles() -> AnyPanel:
@@ -151,10 +138,10 @@ def _commit_gap_quantiles() -> AnyPanel:
         "Commit gaps in the time range",
         "The three values are upper limits for 50 %, 90 % and 100 % of the commit gaps. The values are estimates from "
         "the buckets of a histogram. The largest bucket has no upper bound.",
-        COMMIT_GAP_SECONDS.unknown,
+        rebalances.COMMIT_GAP_SECONDS.unknown,
         "no known gap",
         width=8,
     )
-    gaps = sum_by(_LE, ONE_GROUP.increase_in_range(COMMIT_GAP_SECONDS))
+    gaps = sum_by(_LE, ONE_GROUP.increase_in_range(rebalances.COMMIT_GAP_SECONDS))
     queries = [Query(f"histogram_quantile({q}, {gaps}) > 0", legend) for legend, q in _QUANTILES.items()]
     return bar_gauge_panel(spec, queries, DisplayOptions(unit="s", steps=SECONDS_BEHIND))

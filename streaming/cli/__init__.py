@@ -13,22 +13,11 @@ import click
 
 from streaming.cli.text.streams import replace_streams
 
-_COMMANDS = {
-    "run": "streaming.cli.run",
-    "doctor": "streaming.cli.doctor",
-    "demo": "streaming.cli.demo",
-    "groups": "streaming.cli.groups",
-    "history": "streaming.cli.history",
-    "what-if": "streaming.cli.what_if",
-    "config": "streaming.cli.config",
-    "rebuild": "streaming.cli.rebuild",
-    "assign": "streaming.cli.assign",
-    "compare": "streaming.cli.compare",
-    "decode": "streaming.cli.decode",
-    "broker": "streaming.cli.broker",
-    "jars": "streaming.cli.jars",
-}
-"""The module of each command. In the module, the name of the click command contains `_` instead of `-`."""
+_COMMANDS = (
+    *("run", "doctor", "demo", "groups", "history", "what-if", "config"),
+    *("rebuild", "assign", "compare", "decode", "broker", "jars"),
+)
+"""The names of the commands. The name of the module and of the click command contains `_` instead of `-`."""
 
 
 class _LazyCommandGroup(click.Group):
@@ -56,7 +45,8 @@ class _LazyCommandGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - as above
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = getattr(importlib.import_module(_COMMANDS[cmd_name]), cmd_name.replace("-", "_"))
+        name = cmd_name.replace("-", "_")
+        command: click.Command = getattr(importlib.import_module(f"streaming.cli.{name}"), name)
         return command
 
 

@@ -18,8 +18,6 @@ from streaming.cli.text.terminal import escape_text, print_tables
 from streaming.custom.catalogue import Catalogue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from assignors.fairness.measures import Measures
     from assignors.model import GroupSpec
 
@@ -49,20 +47,15 @@ def compare(file: BinaryIO, wanted_id: str | None, references: tuple[str, ...]) 
     """  # noqa: D301 - click keeps the lines after a real backspace character
     try:
         group = parse_group(_read_scenario(file.read(), wanted_id))
+        table = Table(Column("strategy", no_wrap=True), *COLUMNS)
+        if any(member.owned for member in group.members):
+            table.add_row("(owned now)", *_measure_cells(measure(group, current_assignment(group))), "")
         with closing(Catalogue(references)) as catalogue:
-            rows = list(_table_rows(group, catalogue))
+            for name in catalogue.names():
+                table.add_row(*_strategy_row(name, group, catalogue))
     except (ScenarioError, AssignorFailedError) as error:
         raise click.ClickException(str(error)) from error
-    table = Table(Column("strategy", no_wrap=True), *COLUMNS)
-    for row in rows:
-        table.add_row(*row)
     print_tables(table)
-
-
-def _table_rows(group: GroupSpec, catalogue: Catalogue) -> Iterator[tuple[str, ...]]:
-    if any(member.owned for member in group.members):
-        yield ("(owned now)", *_measure_cells(measure(group, current_assignment(group))), "")
-    yield from (_strategy_row(name, group, catalogue) for name in catalogue.names())
 
 
 def _strategy_row(name: str, group: GroupSpec, catalogue: Catalogue) -> tuple[str, ...]:
@@ -74,31 +67,22 @@ def _strategy_row(name: str, group: GroupSpec, catalogue: Catalogue) -> tuple[st
 
 
 def _measure_cells(measures: Measures) -> tuple[str, ...]:
-    spread = max(measures.topic_spread.items(), key=lambda item: item[1], default=("", 0))
+    topic, spread = max(measures.topic_spread.items(), key=lambda item: item[1], default=("", 0))
+    idle = measures.idle_members
+    names = [*map(escape_text, idle[:MAX_IDLE_NAMES]), *(["..."] if len(idle) > MAX_IDLE_NAMES else [])]
     return (
         format_sizes(measures.sizes),
         str(measures.max_minus_min),
         str(measures.balance_score),
-        f"{spread[1]} ({escape_text(spread[0])})" if spread[1] else "0",
+        f"{spread} ({escape_text(topic)})" if spread else "0",
         str(measures.moves),
         str(measures.kept),
-        _idle_cell(measures.idle_members),
+        f"{len(idle)} ({', '.join(names)})" if idle else "0",
     )
 
 
-def _idle_cell(members: tuple[str, ...]) -> str:
-    if not members:
-        return "0"
-    names = ", ".join(map(escape_text, members[:MAX_IDLE_NAMES]))
-    return f"{len(members)} ({names}{', ...' if len(members) > MAX_IDLE_NAMES else ''})"
-
-
 def _read_scenario(text: bytes, wanted_id: str | None) -> object:
-    """Return the scenario in `text` with the id `wanted_id`.
-
-    `text` contains one JSON object, or one JSON object per line. If `wanted_id` is None, `text` must contain exactly
-    one scenario.
-    """
+    """Return the scenario with the id `wanted_id`, or the only scenario. `text` has one object, or one per line."""
     try:
         scenarios = [decode_line(text)]
     except ScenarioError:

@@ -68,7 +68,7 @@ def _sections_as_toml(name: str, value: Section | Mapping[str, Section] | Sequen
 
 
 def _section_as_toml(name: str, section: Section) -> Iterator[str]:
-    """Return the TOML lines of a section and of its subsections. A setting without a value becomes a comment line."""
+    """Return the TOML lines of a section and of its subsections. An unset setting becomes a comment."""
     yield f"# {(type(section).__doc__ or '').strip()}\n[{name}]"
     subsections = {key: value for key, value in section if isinstance(value, Section)}
     for key, value in section:
@@ -83,10 +83,7 @@ def _section_as_toml(name: str, section: Section) -> Iterator[str]:
 
 
 def _entries_as_toml(name: str, entries: Sequence[GroupEntry]) -> Iterator[str]:
-    """Return comment lines that describe the settings of an entry, and then the TOML lines of all entries.
-
-    Settings without a value are left out.
-    """
+    """Return comments that describe the settings of an entry, and then the entries without unset settings."""
     yield f"# {GroupEntry.__doc__} ({ENVIRONMENT_PREFIX}{name.upper()})"
     yield from (f"# {key}: {field.description}" for key, field in GroupEntry.model_fields.items())
     yield "" if entries else f"# No entry [[{name}]] is configured."

@@ -60,7 +60,11 @@ def demo(duration_s: float, folder: Path, metrics_port: int) -> None:
         with ExitStack() as stack:
             find_java()
             fetch_jars(console)
-            _check_port(metrics_port)
+            if is_taken(metrics_port):
+                raise DemoError(
+                    f"port {metrics_port} is in use: stop the process that listens there (ss -ltnp), or choose a"
+                    " different port with --metrics-port"
+                )
             demo_path = stack.enter_context(demo_folder(folder))
             environment = DemoEnvironment(demo_path, metrics_port)
             stack.callback(environment.stop)
@@ -78,8 +82,7 @@ def demo(duration_s: float, folder: Path, metrics_port: int) -> None:
 def _run_demo(environment: DemoEnvironment, screen: Screen, ends_at: float) -> None:
     """Start all processes, wait until the monitor is ready, and show its reports until `ends_at` or Ctrl-C.
 
-    Raises DemoError if the monitor is not ready by `ends_at`. Before the monitor is ready, Ctrl-C raises
-    KeyboardInterrupt.
+    Before the monitor is ready, Ctrl-C raises KeyboardInterrupt. Raises DemoError if it is not ready by `ends_at`.
     """
     for step in environment.start():
         screen.wait_for(step)
@@ -109,16 +112,7 @@ def _header_lines(environment: DemoEnvironment, duration_s: float) -> dict[str, 
     }
 
 
-def _check_port(port: int) -> None:
-    if is_taken(port):
-        raise DemoError(
-            f"port {port} is in use: stop the process that listens there (ss -ltnp), or choose a different port with"
-            " --metrics-port"
-        )
-
-
 def _raise_interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
-    """Raise KeyboardInterrupt. Ignore further stop signals during the shutdown."""
     _ignore_stop_signals()
     raise KeyboardInterrupt
 

@@ -10,10 +10,8 @@ from pathlib import Path
 
 import click
 
-from streaming.cli.address import Address
-from streaming.cli.run import config_option
+from streaming.cli.run import Address, config_option
 from streaming.cli.text.logs import load_settings_and_redact, redact
-from streaming.config.links import LinkSettings
 from streaming.doctor.alerting import FIXED_LABELS
 from streaming.doctor.finding import OK, Finding, exit_code
 from streaming.errors import RemedyError
@@ -77,19 +75,15 @@ def doctor(  # noqa: PLR0913 - click hands over every option by name
         of_clusters = settings.of_clusters() if cluster is None else (settings.of_cluster(cluster),)
     except RemedyError as error:
         raise click.ClickException(str(error)) from error
-    links = _links(settings.links, prometheus, alertmanager)
+    options = {"prometheus_url": prometheus, "alertmanager_url": alertmanager}
+    links = settings.links.model_copy(update={name: url for name, url in options.items() if url is not None})
     findings = []
     from streaming.doctor.checkup import all_findings  # noqa: PLC0415 - slow imports would slow down --help
 
     for finding in all_findings(settings, of_clusters, links, labels if send_test_alert else None):
         findings.append(finding)
-        click.echo(redact(_as_json(finding) if as_json else _as_text(finding)))
+        click.echo(redact(json.dumps(asdict(finding), ensure_ascii=True) if as_json else _as_text(finding)))
     sys.exit(exit_code(findings))
-
-
-def _links(links: LinkSettings, prometheus: str | None, alertmanager: str | None) -> LinkSettings:
-    options = {"prometheus_url": prometheus, "alertmanager_url": alertmanager}
-    return links.model_copy(update={name: address for name, address in options.items() if address is not None})
 
 
 def _label(text: str) -> tuple[str, str]:
@@ -102,12 +96,7 @@ def _label(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _as_json(finding: Finding) -> str:
-    return json.dumps(asdict(finding), ensure_ascii=True)
-
-
 def _as_text(finding: Finding) -> str:
-    """Return the output line of a finding. If the finding is a problem, also return the lines of its remedy."""
     lines = [f"{finding.status:<{_WIDTH}}  {finding.point}: {finding.text}"]
     if finding.remedy is not None and finding.status != OK:
         first, *more = finding.remedy.splitlines()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import groupby
@@ -13,8 +13,7 @@ from pathlib import Path
 import click
 from kafka.errors import KafkaError
 
-from streaming.cli.address import Address
-from streaming.cli.run import config_option
+from streaming.cli.run import Address, config_option
 from streaming.cli.text.group_output import AnsweredGroup, Conditions, group_as_json, group_details, group_table
 from streaming.cli.text.logs import load_settings_and_redact
 from streaming.cli.text.terminal import print_tables
@@ -24,14 +23,12 @@ from streaming.errors import RemedyError
 from streaming.group.listing import (
     CLUSTER_NOT_DESCRIBABLE,
     GROUP_TYPES,
-    DescribedGroup,
-    Description,
     GroupListing,
     GroupNotFound,
     ListedGroup,
     Unanswered,
 )
-from streaming.http.monitor_api import request_reports
+from streaming.http.client import request_reports
 from streaming.sampling.connection import Connection
 from streaming.sampling.groups import Groups
 from streaming.wall_clock import now_ms
@@ -159,10 +156,7 @@ def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
 
 
 def _settings(cluster: str | None, file: Path | None, *, is_any_name_valid: bool) -> Settings:
-    """Load the settings of the cluster.
-
-    With `is_any_name_valid`, the settings do not need to contain the cluster. Then return the settings of [kafka].
-    """
+    """Load the settings of the cluster, or those of [kafka] if any name is valid and the settings lack the cluster."""
     settings = load_settings_and_redact(file)
     is_configured = cluster in {one.kafka.cluster for one in settings.of_clusters()}
     return settings if is_any_name_valid and not is_configured else settings.of_cluster(cluster)
@@ -182,9 +176,9 @@ def _kafka_settings(bootstrap_server: str | None, settings: Settings) -> KafkaSe
 def _read_conditions(
     settings: Settings, tables: str | None, cluster: str | None, *, is_other_cluster: bool
 ) -> Conditions | None:
-    """Return the active conditions of each group in the cluster.
+    """Return the active conditions of each group, or None if they are unknown.
 
-    Return None if the table of conditions is not readable, if the tables do not contain the cluster, or if
+    They are unknown if the table of conditions is not readable, if the tables do not contain the cluster, or if
     --bootstrap-server is set without --tables. If --tables is set, raise RemedyError instead.
     """
     if tables is None and is_other_cluster:
@@ -205,10 +199,7 @@ def _read_conditions(
 
 @dataclass(frozen=True, slots=True)
 class _Filter:
-    """A filter that selects groups by the states and types in the options --state and --type.
-
-    If an option is not set, every group matches. If an option is set, a group with an unknown value does not match.
-    """
+    """Selects groups by the options --state and --type. If an option is set, an unknown value does not match."""
 
     states: Collection[str]
     group_types: Collection[str]
@@ -217,10 +208,7 @@ class _Filter:
         return _is_among(group.state, self.states) and _is_among(group.group_type, self.group_types)
 
     def may_match(self, listed: ListedGroup) -> bool:
-        """Return True if the command must request the description of the group.
-
-        Old brokers list groups without their state or type. Such a group can match.
-        """
+        """Return True if the group can match. Old brokers list groups without their state or type."""
         return (listed.state is None or _is_among(listed.state, self.states)) and (
             listed.group_type is None or _is_among(listed.group_type, self.group_types)
         )
@@ -234,19 +222,18 @@ def _list_and_describe(requests: Groups, group_filter: _Filter) -> tuple[GroupLi
     """List the groups, then describe them. Ignore groups that were deleted between the two requests."""
     listing = requests.list_groups()
     candidates = {group_id: listed for group_id, listed in listing.groups.items() if group_filter.may_match(listed)}
-    described: Mapping[str, Description] = requests.describe_groups(
-        {group_id: listed.group_type for group_id, listed in candidates.items()}
-    )
-    existing = (
-        AnsweredGroup(group_id, candidates[group_id], *_split_description(description))
-        for group_id, description in sorted(described.items())
-        if not isinstance(description, GroupNotFound)
-    )
-    return listing, [group for group in existing if group_filter.matches(group)]
-
-
-def _split_description(description: DescribedGroup | Unanswered) -> tuple[DescribedGroup | None, str | None]:
-    return (None, description.reason) if isinstance(description, Unanswered) else (description, None)
+    described = requests.describe_groups({group_id: listed.group_type for group_id, listed in candidates.items()})
+    selected = []
+    for group_id, description in sorted(described.items()):
+        if isinstance(description, GroupNotFound):
+            continue
+        if isinstance(description, Unanswered):
+            group = AnsweredGroup(group_id, candidates[group_id], None, description.reason)
+        else:
+            group = AnsweredGroup(group_id, candidates[group_id], description, None)
+        if group_filter.matches(group):
+            selected.append(group)
+    return listing, selected
 
 
 def _listing_warnings(listing: GroupListing) -> Iterator[str]:

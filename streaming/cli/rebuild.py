@@ -54,13 +54,10 @@ def rebuild(cluster: str | None, is_repairing: bool, file: Path | None) -> None:
         settings = load_settings_and_redact(file)
         forget_secrets()
         stamp = time.strftime("%Y%m%dT%H%M%S")
-        old = rebuild_checkpoint(settings.of_cluster(cluster), stamp, _print_repair if is_repairing else None)
+        report_repair = (lambda repair: click.echo(redact(repair))) if is_repairing else None
+        old = rebuild_checkpoint(settings.of_cluster(cluster), stamp, report_repair)
     except RemedyError as error:
         click.ClickException(redact(str(error))).show()
         sys.exit(error.exit_code)
     click.echo(redact(f"the old checkpoint is {old}") if old else "there was no checkpoint before")
     click.echo("a new checkpoint is ready: start `rebalance-monitor run`, if it is not running")
-
-
-def _print_repair(repair: str) -> None:
-    click.echo(redact(repair))

@@ -9,8 +9,10 @@ import sys
 from pathlib import Path
 
 import click
+from pydantic import TypeAdapter, ValidationError
 
 from streaming.cli.text.logs import load_settings_and_redact, redact, start_logging
+from streaming.config.links import Url
 from streaming.config.load import forget_secrets
 from streaming.errors import RemedyError
 from streaming.spark.launch.jvm import MALLOC_ARENAS, spark_launch
@@ -28,24 +30,42 @@ _M_ARENA_MAX = -8
 
 _log = logging.getLogger(__name__)
 
+_URL: TypeAdapter[str] = TypeAdapter(Url)
+
+
+class Address(click.ParamType[str]):
+    """The type of an option whose value is the address of a server. The same rules apply to the settings in `[links]`.
+
+    The error never contains the address, because it can be a secret.
+    """
+
+    name = "URL"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the address without a slash at its end."""
+        try:
+            return _URL.validate_python(value or "://")  # an address in the settings can be empty, an option cannot
+        except ValidationError as invalid:
+            self.fail(invalid.errors()[0]["msg"].removeprefix("Value error, "), param, ctx)
+
+
 config_option = click.option(
     "--config",
     "file",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
     help="TOML file with settings [default: no file, only environment variables and default values].",
 )
-log_level_option = click.option(
+
+
+@click.command()
+@config_option
+@click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"], case_sensitive=False),
     default="info",
     show_default=True,
     help="Log level. The command writes the log to standard error.",
 )
-
-
-@click.command()
-@config_option
-@log_level_option
 def run(file: Path | None, log_level: str) -> None:
     """Watch one or more clusters, write Delta tables and serve /metrics.
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from rich.table import Column, Table
 from assignors import AssignorFailedError, GroupAssignment, GroupSpec, MemberSubscription, UnknownAssignorError
 from assignors.key_partitioner import share_of_moved_keys
 from assignors.what_if.comparison import format_sizes
+from assignors.what_if.rolling_change import Offer, Step, rolling_change
 from assignors.what_if.topic_skew import choose_remedy
 from assignors.what_if.what_if import (
     Change,
@@ -34,17 +36,19 @@ from streaming.cli.assign import assignor_option
 from streaming.cli.run import config_option
 from streaming.cli.text.fairness import evaluate_fairness, fairness_problems
 from streaming.cli.text.logs import load_settings_and_redact
-from streaming.cli.text.rolling_change import print_rolling_change
 from streaming.cli.text.terminal import escape_text, output_console, print_tables
 from streaming.custom.catalogue import Catalogue
 from streaming.errors import RemedyError
 from streaming.evaluation.alternatives import MOST_PARTITIONS
-from streaming.evaluation.assignment.group_spec import assigned_partitions
+from streaming.evaluation.assignment.assignment_inputs import assigned_partitions
 from streaming.evaluation.what_if.inputs import NO_ASSIGNMENT, UNKNOWN_MEMBER
+from streaming.events import CLASSIC
 from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE, KAFKA_STREAMS_PROTOCOL
 
 COLUMNS = ("sizes", "score", "excess", "idle", "topic spread", "moves", "rounds")
 _MAX_DIGITS = 9
+REJECTED = "INCONSISTENT_GROUP_PROTOCOL"
+"""Kafka's error if a member joins, and no strategy is in the lists of all members."""
 
 Owners = Mapping[tuple[str, int], str]
 
@@ -143,7 +147,7 @@ def what_if(  # noqa: PLR0913, PLR0917 - click hands over every option by name
         table_folder = tables or load_settings_and_redact(file).paths.tables
         row = _read_last_row(group, table_folder, cluster)
         if offers:
-            print_rolling_change(group, row, offers, as_json=as_json)
+            _print_rolling_change(group, row, offers, as_json=as_json)
             return
         spec, owners = parse_group_row(row)
         with closing(Catalogue(references)) as catalogue:
@@ -153,17 +157,13 @@ def what_if(  # noqa: PLR0913, PLR0917 - click hands over every option by name
         raise click.ClickException(str(error)) from error
     moved_keys = compute_moved_keys(spec, change)
     if as_json:
-        _print_json(group, answer, moved_keys)
+        shares = {topic: float(share) for topic, share in moved_keys.items()}
+        document = {"group": group, **what_if_as_json(answer), "share_of_moved_keys": shares}
+        click.echo(json.dumps(document, ensure_ascii=True))
     else:
         _print_table(group, answer, measure_today(spec, owners))
         lines = (*_describe_today(spec, owners, answer), *_describe_moved_keys(spec, change, moved_keys))
         output_console().print(*lines, sep="\n", highlight=False, soft_wrap=True)
-
-
-def _print_json(group: str, answer: WhatIf, moved_keys: Mapping[str, Fraction]) -> None:
-    shares = {topic: float(share) for topic, share in moved_keys.items()}
-    document = {"group": group, **what_if_as_json(answer), "share_of_moved_keys": shares}
-    click.echo(json.dumps(document, ensure_ascii=True))
 
 
 def compute_moved_keys(spec: GroupSpec, change: Change) -> dict[str, Fraction]:
@@ -233,7 +233,7 @@ def parse_group_row(row: Mapping[str, Any]) -> tuple[GroupSpec, Owners]:
 
 
 def _check_partition_counts(partitions: Mapping[str, int], owners: Owners) -> None:
-    """Raise RemedyError if more than `MOST_PARTITIONS` partitions have no owner. Then a partition number is wrong."""
+    """Raise RemedyError if so many partitions have no owner that a partition number must be wrong."""
     owned = Counter(topic for topic, _ in owners)
     unowned = {topic: count - owned[topic] for topic, count in partitions.items()}
     if sum(unowned.values()) > MOST_PARTITIONS:
@@ -248,16 +248,17 @@ def _print_table(group: str, answer: WhatIf, present: Outcome) -> None:
     heading = f"{escape_text(group)}, {answer.change}: {answer.partitions} partitions over {answer.members} members"
     output_console().print(heading, highlight=False)
     table = Table(Column("strategy", no_wrap=True), *COLUMNS)
-    for row in _table_rows(present, answer.outcomes):
-        table.add_row(*row)
+    table.add_row("(today)", *_outcome_cells(present))
+    for outcome in answer.outcomes:
+        if isinstance(outcome, FailedOutcome):
+            table.add_row(escape_text(outcome.strategy), escape_text(outcome.detail.partition("\n")[0]))
+        else:
+            table.add_row(escape_text(outcome.strategy or ""), *_outcome_cells(outcome))
     print_tables(table)
 
 
 def _describe_today(spec: GroupSpec, owners: Owners, answer: WhatIf) -> Iterator[str]:
-    """Describe the problems of today's assignment, and the strategy that would remove the problems.
-
-    If the results are for a changed group, the text names no strategy.
-    """
+    """Describe the problems of today's assignment. For an unchanged group, also name the best remedy."""
     owned: dict[str, list[tuple[str, int]]] = {member.member_id: [] for member in spec.members}
     for topic_partition, member_id in sorted(owners.items()):
         owned[member_id].append(topic_partition)
@@ -284,15 +285,6 @@ def _describe_moved_keys(spec: GroupSpec, change: Change, moved_keys: Mapping[st
         )
 
 
-def _table_rows(present: Outcome, outcomes: Sequence[Outcome | FailedOutcome]) -> Iterator[Iterable[str]]:
-    yield "(today)", *_outcome_cells(present)
-    for outcome in outcomes:
-        if isinstance(outcome, FailedOutcome):
-            yield escape_text(outcome.strategy), escape_text(outcome.detail.partition("\n")[0])
-        else:
-            yield escape_text(outcome.strategy or ""), *_outcome_cells(outcome)
-
-
 def _outcome_cells(outcome: Outcome) -> Iterator[str]:
     topic, spread = max(outcome.topic_spread.items(), key=lambda item: item[1], default=("", 0))
     yield format_sizes(outcome.sizes)
@@ -302,3 +294,70 @@ def _outcome_cells(outcome: Outcome) -> Iterator[str]:
     yield f"{spread} ({escape_text(topic)})" if spread else "0"
     yield str(outcome.moved_partitions)
     yield str(outcome.rounds) if outcome.rounds else ""
+
+
+def _print_rolling_change(group: str, row: Mapping[str, Any], offers: Sequence[str], *, as_json: bool) -> None:
+    """Print the strategy that the group chooses at each step. `row` is the group's last row in `group_generations`."""
+    if row["group_type"] != CLASSIC:
+        raise RemedyError(
+            f"{group!r} is a group of type {row['group_type']}, and its members do not vote for a strategy: use"
+            " --offers only for classic groups"
+        )
+    members = len(row["members"])
+    steps = rolling_change([parse_offers(lists, members) for lists in offers])
+    if as_json:
+        click.echo(json.dumps({"group": group, "members": members, "steps": list(map(asdict, steps))}))
+        return
+    table = Table("step", "restarted", "offers", Column("chosen strategy", no_wrap=True), "rebalance protocol")
+    for step in steps:
+        table.add_row(*_step_cells(step, members))
+    print_tables(table)
+    for line in _remarks(steps, row["protocol"]):
+        output_console().print(line, highlight=False, soft_wrap=True)
+
+
+def parse_offers(lists: str, members: int) -> list[Offer]:
+    """Return the list of strategies of each member. A single list is used for every member.
+
+    Raises RemedyError if a strategy has no name, or if the number of lists is wrong.
+
+    >>> parse_offers("cooperative-sticky,range", 2)
+    [('cooperative-sticky', 'range'), ('cooperative-sticky', 'range')]
+    >>> parse_offers("range sticky,range", 2)
+    [('range',), ('sticky', 'range')]
+    """
+    offers = [tuple(offer.split(",")) for offer in lists.split()]
+    if not offers or not all(name for offer in offers for name in offer):
+        raise RemedyError(f"--offers {lists!r} contains an empty name: write for example --offers sticky,range")
+    if len(offers) == 1:
+        return offers * members
+    if len(offers) != members:
+        raise RemedyError(
+            f"--offers {lists!r} contains {len(offers)} lists, but the group has {members} members: write one list for"
+            " all members, or one list for each member"
+        )
+    return offers
+
+
+def _step_cells(step: Step, members: int) -> Iterator[str]:
+    yield f"restart {step.restart}" if step.restart else "now"
+    first, last = step.restarted_at_least, step.restarted_at_most
+    yield f"{last} of {members}" if first == last else f"{first} to {last} of {members}"
+    yield escape_text(" and ".join(",".join(offer) for offer in step.offers))
+    yield REJECTED if step.strategy is None else escape_text(step.strategy)
+    yield "" if step.strategy is None else " and ".join(step.rebalance_protocols)
+
+
+def _remarks(steps: Sequence[Step], present_strategy: str | None) -> Iterator[str]:
+    chosen = steps[0].strategy
+    if chosen is not None and present_strategy is not None and chosen != present_strategy:
+        yield (
+            f"The group uses {escape_text(present_strategy)} now, but with the lists of the first --offers, it would"
+            f" choose {escape_text(chosen)}. Check the first --offers."
+        )
+    if any(step.strategy is None for step in steps):
+        yield (
+            f"{REJECTED}: no strategy is in the lists of all members. The coordinator rejects members that join, and"
+            " their consumers fail. First add the new strategy to the list of every member. Then remove the old"
+            " strategy."
+        )

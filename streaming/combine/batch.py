@@ -16,8 +16,8 @@ class RecordsBatch:
     """The columns of one batch. `is_commit` marks the rows that the bulk rules or the decoder accepted as commits.
 
     `missing_below` contains, for each row, the highest missing offset below the row's offset, or -1. An offset is
-    missing if Spark returned no record for it, or if its record could not be decoded. The combiner sets `missing_below`
-    for offsets without a record. For speed, `apply_missing` adds the offsets of all undecodable records in one step.
+    missing if Spark returned no record for it (set by the combiner), or if its record could not be decoded. For speed,
+    `apply_missing` adds the offsets of all undecodable records in one step.
     """
 
     def __init__(self, records: pa.RecordBatch) -> None:
@@ -28,10 +28,8 @@ class RecordsBatch:
         self.timestamp_ms = clipped_times(records.column("timestamp_ms").to_numpy())
         self.missing_below = np.full(records.num_rows, -1, dtype=np.int64)
         key, value = BinaryColumn.of(self._keys), BinaryColumn.of(self._values)
-        check = check_commits(key, value)
-        self.is_commit = check.is_sound
+        self.is_commit, self._committed_offset = check_commits(key, value)
         self.is_tombstone = value.length < 0
-        self._committed_offset = check.committed_offset
         self._respelled: dict[int, bytes] = {}
         self._undecodable_rows: list[int] = []
         self._last_undecodable: dict[int, int] = {}
@@ -44,10 +42,7 @@ class RecordsBatch:
         return position, self._keys[row].as_py(), self._values[row].as_py()
 
     def add_decoded_commit(self, row: int, committed_offset: int) -> None:
-        """Add a commit that the decoder read.
-
-        The commit is stored in the row of its record. So all commits stay in log order.
-        """
+        """Add a commit that the decoder read, in the row of its record. So all commits stay in log order."""
         self.is_commit[row] = True
         self._committed_offset[row] = max(committed_offset, TOMBSTONE)
         key = self._keys[row].as_py()
@@ -55,10 +50,7 @@ class RecordsBatch:
             self._respelled[row] = canonical
 
     def mark_missing(self, row: int) -> None:
-        """Mark the offset of a record as missing, because the record could not be decoded.
-
-        The caller must mark the rows of each partition in log order. Only `apply_missing` changes `missing_below`.
-        """
+        """Mark the offset of an undecodable record as missing. Call this function in log order."""
         self._undecodable_rows.append(row)
         self._last_undecodable[int(self.offsets_topic_partition[row])] = int(self.offsets_topic_offset[row])
 
@@ -68,10 +60,7 @@ class RecordsBatch:
         return max(int(self.missing_below[row]), marked)
 
     def apply_missing(self) -> None:
-        """Update `missing_below` with all offsets that `mark_missing` has marked.
-
-        The rows of each partition must be in log order.
-        """
+        """Update `missing_below` with all offsets that `mark_missing` has marked."""
         if not self._undecodable_rows:
             return
         marked = np.full(len(self.missing_below), -1, dtype=np.int64)
@@ -82,25 +71,19 @@ class RecordsBatch:
             self.missing_below[later] = np.maximum(self.missing_below[later], below)
 
     def commits(self) -> pa.Table:
-        """Return all accepted commits in log order (READ_COMMIT_SCHEMA).
-
-        The result is a copy, so Spark can free the memory of its batch.
-        """
-        rows = pa.array(np.flatnonzero(self.is_commit))
+        """Return a copy of all accepted commits in log order, so that Spark can free the memory of its batch."""
+        rows, keys = pa.array(np.flatnonzero(self.is_commit)), self._keys
+        if self._respelled:
+            is_respelled = np.zeros(len(keys), dtype=np.bool_)
+            is_respelled[list(self._respelled)] = True
+            canonical = pa.array([self._respelled[row] for row in sorted(self._respelled)], keys.type)
+            keys = pc.replace_with_mask(keys, pa.array(is_respelled), canonical)
         columns = [
             pa.array(self.offsets_topic_partition),
-            self._canonical_keys(),
+            keys,
             pa.array(self.offsets_topic_offset),
             pa.array(self.timestamp_ms),
             pa.array(self._committed_offset),
             pa.array(self.missing_below),
         ]
         return pa.table(columns, schema=READ_COMMIT_SCHEMA).take(rows)
-
-    def _canonical_keys(self) -> pa.Array:
-        if not self._respelled:
-            return self._keys
-        is_respelled = np.zeros(len(self._keys), dtype=np.bool_)
-        is_respelled[list(self._respelled)] = True
-        canonical = pa.array([self._respelled[row] for row in sorted(self._respelled)], self._keys.type)
-        return pc.replace_with_mask(self._keys, pa.array(is_respelled), canonical)

@@ -1,7 +1,6 @@
 """Reads big-endian fields of Arrow binary columns in bulk.
 
-Every function takes many positions in one byte buffer, and returns the values at all positions. For a position outside
-the buffer, the value has no meaning. Callers check the lengths, and ignore values of such positions.
+For a position outside the buffer, the value has no meaning. Callers check the lengths, and ignore such values.
 """
 
 from __future__ import annotations
@@ -51,7 +50,4 @@ class BinaryColumn:
 
     def byte_at(self, position: Int64Array) -> Int64Array:
         """Read unsigned bytes at absolute positions."""
-        if not len(self.content):
-            return np.zeros(len(position), dtype=np.int64)
-        inside = np.clip(position, 0, len(self.content) - 1)
-        return self.content[inside].astype(np.int64)
+        return self.int_at(position, 1) & 0xFF

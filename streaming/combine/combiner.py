@@ -47,7 +47,7 @@ PENDING_COMMIT_ROWS = 250_000
 """Number of collected commits after which the combiner reduces them.
 
 If many rows remain after a reduction, the next reduction starts at twice that number of rows. So the combiner rarely
-reduces a row more than once. Memory use depends on the number of keys, and not on the number of records.
+reduces a row more than once.
 """
 
 StateRow = tuple[str, str, bytes]
@@ -80,10 +80,9 @@ _EVERY_PARTITION = OwnPartitions()
 
 
 class Combiner:
-    """Collects the records of one task.
+    """Collects the records of one task, which must be in offset order in each `__consumer_offsets` partition.
 
-    The batches must contain the records of each `__consumer_offsets` partition in offset order. A record that is not in
-    its group's own partition (`own_partitions`) is only counted (`foreign_records`).
+    A record that is not in its group's own partition (`own_partitions`) is only counted (`foreign_records`).
     """
 
     def __init__(self, own_partitions: OwnPartitions = _EVERY_PARTITION) -> None:
@@ -100,31 +99,46 @@ class Combiner:
         if records.num_rows == 0:
             return
         batch = RecordsBatch(records)
-        partitions = [
-            int(offsets_topic_partition) for offsets_topic_partition in np.unique(batch.offsets_topic_partition)
-        ]
+        partitions = np.unique(batch.offsets_topic_partition).tolist()
         for offsets_topic_partition in partitions:
             self._extend_span(offsets_topic_partition, batch)
         for row in np.flatnonzero(~batch.is_commit):
             self._read_one(batch, int(row))
         batch.apply_missing()
         for offsets_topic_partition in partitions:
-            self._spans[offsets_topic_partition].advance_clock(
-                batch.offsets_topic_partition == offsets_topic_partition, batch
-            )
-        self._add_commits(batch.commits())
+            mine = batch.offsets_topic_partition == offsets_topic_partition
+            self._spans[offsets_topic_partition].advance_clock(mine, batch)
+        commits = batch.commits()
+        self._pending.append(commits)
+        self._pending_rows += commits.num_rows
+        if self._pending_rows + self._reduced.num_rows > max(PENDING_COMMIT_ROWS, 2 * self._reduced.num_rows):
+            self._reduce()
 
     def rows(self) -> Iterator[StateRow]:
         """Return membership events in log order, then one row for each `__consumer_offsets` partition with records."""
         yield from self._group_rows
         self._reduce()
         for offsets_topic_partition, span in sorted(self._spans.items()):
-            commits, runs = (_select_partition(table, offsets_topic_partition) for table in (self._reduced, self._runs))
-            yield (
-                PARTITION_KIND,
-                str(offsets_topic_partition),
-                _encode_span(offsets_topic_partition, span, commits, runs),
+            commits, runs = (
+                table.filter(pa.array(table["offsets_topic_partition"].to_numpy() == offsets_topic_partition))
+                for table in (self._reduced, self._runs)
             )
+            event = PartitionBatch(
+                offsets_topic_partition=offsets_topic_partition,
+                first_offset=span.first_offset,
+                last_offset=span.last_offset,
+                last_missing_offset=span.last_missing_offset,
+                records_read=dict(span.records_read),
+                decode_failures=span.decode_failures.kept(),
+                commits=commits_bytes(commits),
+                boundaries=tuple(span.boundaries),
+                membership_changes=tuple(span.membership_changes),
+                runs=commits_bytes(runs),
+                clock=encode_steps(span.clock_steps),
+                foreign_records=span.foreign_records,
+                failure_summaries=span.decode_failures.summaries(),
+            )
+            yield PARTITION_KIND, str(offsets_topic_partition), encode_partition_event(event)
 
     def _extend_span(self, offsets_topic_partition: int, batch: RecordsBatch) -> None:
         mine = batch.offsets_topic_partition == offsets_topic_partition
@@ -132,7 +146,8 @@ class Combiner:
         span = self._spans.get(offsets_topic_partition)
         if span is None:
             span = self._spans[offsets_topic_partition] = _Span(int(offsets[0]), int(offsets[0]) - 1)
-        missing_below = _missing_below(span, offsets)
+        is_jump = np.diff(offsets, prepend=span.last_offset) > 1
+        missing_below = np.maximum.accumulate(np.where(is_jump, offsets - 1, span.last_missing_offset))
         batch.missing_below[mine] = missing_below
         span.last_missing_offset = int(missing_below[-1])
         span.last_offset = int(offsets[-1])
@@ -181,12 +196,6 @@ class Combiner:
             self._group_rows.append((GROUP_KIND, group_id, encode_event(event)))
         return is_own
 
-    def _add_commits(self, commits: pa.Table) -> None:
-        self._pending.append(commits)
-        self._pending_rows += commits.num_rows
-        if self._pending_rows + self._reduced.num_rows > max(PENDING_COMMIT_ROWS, 2 * self._reduced.num_rows):
-            self._reduce()
-
     def _reduce(self) -> None:
         if not self._pending_rows:
             return
@@ -194,7 +203,10 @@ class Combiner:
         keys, code = key_codes(pending)
         is_own = self._own_partitions.own_rows(keys, code, pending["offsets_topic_partition"].to_numpy())
         if not is_own.all():
-            pending = self._without_foreign(pending, is_own)
+            foreign = np.unique(pending["offsets_topic_partition"].to_numpy()[~is_own], return_counts=True)
+            for offsets_topic_partition, records in zip(*foreign, strict=True):
+                self._spans[int(offsets_topic_partition)].foreign_records += int(records)
+            pending = pending.filter(pa.array(is_own))
             keys, code = key_codes(pending)
         runs = reduce_to_runs(pending, keys, code, {number: span.boundaries for number, span in self._spans.items()})
         self._runs = join_runs(pa.concat_tables([self._runs, runs])) if self._runs.num_rows else runs
@@ -205,47 +217,7 @@ class Combiner:
             self._reduced = last_per_slot(commits, code)
         self._pending, self._pending_rows = [], 0
 
-    def _without_foreign(self, commits: pa.Table, is_own: BoolArray) -> pa.Table:
-        """Return the commits that are in the own partition of their group. Count all other commits."""
-        foreign = np.unique(commits["offsets_topic_partition"].to_numpy()[~is_own], return_counts=True)
-        for offsets_topic_partition, records in zip(*foreign, strict=True):
-            self._spans[int(offsets_topic_partition)].foreign_records += int(records)
-        return commits.filter(pa.array(is_own))
-
-
-def _select_partition(table: pa.Table, offsets_topic_partition: int) -> pa.Table:
-    return table.filter(pa.array(table["offsets_topic_partition"].to_numpy() == offsets_topic_partition))
-
-
-def _missing_below(span: _Span, offsets: Int64Array) -> Int64Array:
-    """For each given offset, return the highest missing offset below it, or -1.
-
-    All offsets must be higher than `span.last_offset`.
-    """
-    is_jump = np.diff(offsets, prepend=span.last_offset) > 1
-    return np.maximum.accumulate(np.where(is_jump, offsets - 1, span.last_missing_offset))
-
 
 def _count(span: _Span, record_type: RecordType, records: int, *, is_tombstone: bool) -> None:
     if records:
         span.records_read[record_type.name.lower() + ("_tombstone" if is_tombstone else "")] += records
-
-
-def _encode_span(offsets_topic_partition: int, span: _Span, commits: pa.Table, runs: pa.Table) -> bytes:
-    return encode_partition_event(
-        PartitionBatch(
-            offsets_topic_partition=offsets_topic_partition,
-            first_offset=span.first_offset,
-            last_offset=span.last_offset,
-            last_missing_offset=span.last_missing_offset,
-            records_read=dict(span.records_read),
-            decode_failures=span.decode_failures.kept(),
-            commits=commits_bytes(commits),
-            boundaries=tuple(span.boundaries),
-            membership_changes=tuple(span.membership_changes),
-            runs=commits_bytes(runs),
-            clock=encode_steps(span.clock_steps),
-            foreign_records=span.foreign_records,
-            failure_summaries=span.decode_failures.summaries(),
-        )
-    )

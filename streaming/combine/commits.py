@@ -12,8 +12,6 @@ the exact decoder, for example records with a key of legacy type 0, with long me
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,23 +23,19 @@ from streaming.protocol.offset_commit import COMMITTED_OFFSET_AT, METADATA_LENGT
 TOMBSTONE = -1
 """Committed offset that means "no commit". The key was deleted, or a client committed a negative offset.
 
-Brokers do not check the offset that a client commits. The response of OffsetFetch contains -1 for "no commit". So every
-negative committed offset counts as "no commit".
+Brokers accept any offset. OffsetFetch returns -1 for "no commit", so every negative offset counts as "no commit".
 """
 
 WINDOW_COMMITS = 10
 """Number of newest commits from which the status of a partition is computed. Burrow calls this setting `intervals`."""
 
 SLOT_MS = 1_000
-"""Length of a slot in milliseconds. Only the last commit of a slot counts.
-
-Burrow calls this setting `min-distance`. The value is from Burrow's sample configuration.
-"""
+"""Length of a slot in milliseconds. Only the last commit of a slot counts (Burrow's sample `min-distance`)."""
 
 _LATEST_MS = 253_402_300_799_000
 """Upper limit of timestamps: the last second of the year 9999. Clients and coordinators can write any value.
 
-With this limit, sums and differences of timestamps fit into an int64, and each timestamp into a float.
+Sums and differences of smaller timestamps fit into an int64.
 """
 
 COMMIT_SCHEMA = pa.schema(
@@ -55,14 +49,6 @@ COMMIT_SCHEMA = pa.schema(
 )
 
 _TAIL_BYTES = {0: 8, 1: 16, 2: 8, 3: 8, 4: 8}
-
-
-@dataclass(frozen=True, slots=True)
-class CommitCheck:
-    """The result of the bulk rules for each row. If `is_sound` is False, the row goes to the decoder."""
-
-    is_sound: BoolArray
-    committed_offset: Int64Array
 
 
 def canonical_key(key: bytes) -> bytes:
@@ -79,15 +65,15 @@ def canonical_key(key: bytes) -> bytes:
     return b"\x00\x01" + key[2 : topic_at + 2 + topic_bytes + 4]
 
 
-def check_commits(key: BinaryColumn, value: BinaryColumn) -> CommitCheck:
-    """Accept commits and tombstones whose bytes match the layout exactly.
+def check_commits(key: BinaryColumn, value: BinaryColumn) -> tuple[BoolArray, Int64Array]:
+    """For each row, return whether its bytes match a common layout exactly, and the committed offset.
 
-    All rows with a different layout go to the decoder.
+    All other rows go to the decoder.
     """
     tombstone = value.length < 0
     committed = np.where(tombstone, TOMBSTONE, value.int_at(value.start + COMMITTED_OFFSET_AT, 8))
     is_sound = _keys_are_whole(key) & (tombstone | (_values_are_whole(value) & (committed >= 0)))
-    return CommitCheck(is_sound, committed)
+    return is_sound, committed
 
 
 def _keys_are_whole(key: BinaryColumn) -> BoolArray:
@@ -102,9 +88,9 @@ def _keys_are_whole(key: BinaryColumn) -> BoolArray:
 def _values_are_whole(value: BinaryColumn) -> BoolArray:
     version = np.where(value.length >= 2, value.int_at(value.start, 2), -1)
     whole = np.zeros(len(version), dtype=np.bool_)
-    for known in np.unique(version):
-        if int(known) in METADATA_LENGTH_AT:
-            whole |= (version == known) & _layout_fits(value, int(known))
+    for known in METADATA_LENGTH_AT:
+        if (is_known := version == known).any():
+            whole |= is_known & _layout_fits(value, known)
     return whole
 
 
@@ -122,13 +108,9 @@ def _flexible_layout_fits(value: BinaryColumn, metadata_at: Int64Array) -> BoolA
     length_plus_one = value.byte_at(metadata_at)
     tags_at = metadata_at + length_plus_one + _TAIL_BYTES[4]
     tail_bytes = value.start + value.length - tags_at
-    no_tag = (tail_bytes == 1) & (value.byte_at(tags_at) == 0)
-    topic_id_tag = (
-        (tail_bytes == 19)
-        & (value.byte_at(tags_at) == 1)
-        & (value.byte_at(tags_at + 1) == 0)
-        & (value.byte_at(tags_at + 2) == 16)
-    )
+    tags, tag, tag_bytes = (value.byte_at(tags_at + at) for at in (0, 1, 2))
+    no_tag = (tail_bytes == 1) & (tags == 0)
+    topic_id_tag = (tail_bytes == 19) & (tags == 1) & (tag == 0) & (tag_bytes == 16)
     fits: BoolArray = (length_plus_one >= 1) & (length_plus_one < 128) & (no_tag | topic_id_tag)
     return fits
 
@@ -136,9 +118,8 @@ def _flexible_layout_fits(value: BinaryColumn, metadata_at: Int64Array) -> BoolA
 def last_per_key(commits: pa.Table) -> pa.Table:
     """For each pair of partition and key, return the last row. The order of the rows does not change.
 
-    Rows of one partition must be in log order. Normally, all commits of a group are in one partition. If a key occurs
-    in two partitions, the result has a row for each partition. So the result does not depend on the number of tasks
-    that read the partitions.
+    Rows of one partition must be in log order. If a key occurs in two partitions, the result has a row for each
+    partition. So the result does not depend on the number of tasks that read the partitions.
     """
     identity = ["offsets_topic_partition", "key"]
     numbered = commits.select(identity).append_column("row", pa.array(np.arange(commits.num_rows)))
@@ -147,10 +128,7 @@ def last_per_key(commits: pa.Table) -> pa.Table:
 
 
 def key_codes(commits: pa.Table) -> tuple[pa.Array, Int64Array]:
-    """Return the distinct keys, and one index per row: the index of the row's key.
-
-    `key_codes` is slow, so call it only once per table.
-    """
+    """Return the distinct keys, and for each row the index of its key. This is slow, so call it once per table."""
     encoded = commits["key"].combine_chunks().dictionary_encode()
     return encoded.dictionary, encoded.indices.to_numpy().astype(np.int64)
 
@@ -165,9 +143,8 @@ def last_per_slot(commits: pa.Table, code: Int64Array | None = None) -> pa.Table
 
     The *window* of a partition contains only the last commit of each slot, and at most WINDOW_COMMITS commits. So the
     result has at most WINDOW_COMMITS commits per key. Slots depend only on timestamps. So commits can be reduced in one
-    step or in several steps, with the same result. If a broker's clock goes back, a new commit can belong to an earlier
-    slot. If a slot has a tombstone and a commit, the result contains both. A tombstone removes all earlier commits from
-    the window. `code` is the second result of `key_codes`. If `code` is None, `last_per_slot` computes the codes.
+    step or in several steps, with the same result. If a slot has a tombstone and a commit, the result contains both,
+    because a tombstone removes all earlier commits from the window. `code` is the second result of `key_codes`.
     """
     slot = clipped_times(commits["timestamp_ms"].to_numpy()) // SLOT_MS
     key = pa.array(key_codes(commits)[1] if code is None else code)

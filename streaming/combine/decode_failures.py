@@ -35,10 +35,12 @@ class DecodeFailures:
 
     def add(self, position: Position, key: bytes | None, value: bytes | None, undecodable: UndecodableRecord) -> None:
         """Add a record. If the limit is reached, only count the record."""
-        prefixes = _prefix(key), _prefix(value)
+        prefixes = (key and key[:PREFIX_BYTES], value and value[:PREFIX_BYTES])
         self._kept_bytes += FIXED_BYTES + sum(len(prefix or b"") for prefix in prefixes)
         if self._kept_bytes > KEPT_BYTES:
-            self._summarize(position, undecodable.reason)
+            reason = undecodable.reason
+            known = self._summaries.get(reason) or FailureSummary(reason, 0, position.offsets_topic_offset, position)
+            self._summaries[reason] = msgspec.structs.replace(known, records=known.records + 1, last=position)
             return
         self._kept.append(
             DecodeFailure(
@@ -59,15 +61,3 @@ class DecodeFailures:
     def summaries(self) -> tuple[FailureSummary, ...]:
         """Return one summary for each reason."""
         return tuple(self._summaries.values())
-
-    def _summarize(self, position: Position, reason: str) -> None:
-        known = self._summaries.get(reason)
-        self._summaries[reason] = (
-            FailureSummary(reason, 1, position.offsets_topic_offset, position)
-            if known is None
-            else msgspec.structs.replace(known, records=known.records + 1, last=position)
-        )
-
-
-def _prefix(content: bytes | None) -> bytes | None:
-    return None if content is None else content[:PREFIX_BYTES]

@@ -18,43 +18,37 @@ Each rule applies to one group. `partition_gaps` updates the gaps with each batc
    Commits after the record that closed the gap are ignored, also in the same batch.
 5. The gap of a partition is the time from its last commit to its first commit. The gap of a group starts at the newest
    of all last commits, and ends at the oldest of all first commits. The worst gap is the longest gap of a single
-   partition. If several partitions have the longest gap, the partition with the lowest key is reported. A partition is
-   `silent` if it has no first commit when the gap closes. Silent partitions have no gap, and are counted separately.
-6. The *usual interval* is the mean time between two commits of a partition in the previous generation. It is computed
-   from two values for each partition. The first value is the time from the partition's first commit to its last commit
-   in the previous generation. The second value is the number of these commits minus 1. The usual interval is the sum of
-   all first values divided by the sum of all second values.
-7. An offset is missing if its record could not be decoded, or if Spark returned no record for it. Spark does not return
-   compacted records, aborted records and transaction markers. The record at a missing offset may be a commit. So a
-   missing offset makes these values unknown (`offsets_missing`):
+   partition, and of equal ones that with the lowest key. A partition is `silent` if it has no first commit when the gap
+   closes. Silent partitions have no gap, and are counted separately.
+6. The *usual interval* is the mean time between two commits of a partition in the previous generation: the total time
+   from the first to the last commit of each partition, divided by the total number of intervals between the commits.
+7. An offset is missing if its record could not be decoded, or if Spark returned no record for it (compacted record,
+   aborted record or transaction marker). The record at a missing offset may be a commit. So a missing offset makes
+   these values unknown (`offsets_missing`):
    - The gap is unknown if the missing offset is between the last commit and the first commit.
    - The number of silent partitions is unknown if an offset after a silent partition's last commit is missing.
    - The usual interval is unknown if the missing offset is in the previous generation.
    - The gap is unknown if the group has no last commit and the missing offset is before the boundary.
    The gap can also be unknown without a missing offset. `no_commit_before`: the group has no last commit.
    `no_commit_after`: no partition has a first commit when the gap closes.
-8. If the first commit has an earlier timestamp than the last commit, the gap is unknown (`clock_went_back`). The cause
-   is that the clocks of two brokers differ.
+8. If the first commit has an earlier timestamp than the last commit, the gap is unknown (`clock_went_back`), because
+   the clocks of two brokers differ.
 9. The first commit of a partition (rule 3) can have a lower committed offset than its last commit (rule 2). The
-   *recommitted records* are the records between these two committed offsets. For example, if the last commit has the
-   committed offset 100 and the first commit has 60, there are 40 recommitted records. If the first commit has the same
-   committed offset as the last commit, or a higher one, the partition has 0 recommitted records. The recommitted
-   records of a group are the sum over all partitions that have a last and a first commit. The sum is a lower bound,
-   because members may also have processed other records twice. Silent partitions are not part of the sum. The
-   number of recommitted records is unknown in these cases:
+   *recommitted records* are the records between these two committed offsets, for example 40 records between 100 and 60.
+   The recommitted records of a group are the sum over all partitions that have a last and a first commit. The sum is a
+   lower bound, because members may also have processed other records twice. The sum is unknown in these cases:
    - No partition has a last and a first commit.
    - The sum is `IMPOSSIBLE_RECORDS` or more. Then a client committed an offset that no log has, for example 2^63 - 1.
    - An offset is missing between the last and the first commit of a partition, or after the last commit of a silent
      partition (rule 7).
    - The first commit has a lower committed offset than the last commit, and a membership change comes between the
      boundary and the first commit. Then the first commit may be a reset by an operator, for example from 100 to 0. An
-     operator can reset offsets only while a group has no members. A reset after the end of the gap has no effect on the
-     number.
+     operator can reset offsets only while a group has no members.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import msgspec
@@ -76,7 +70,6 @@ CLOCK_WENT_BACK = "clock_went_back"
 GAP_BUCKETS_SECONDS = (1, 2, 3, 5, 7, 10, 15, 30, 60, 300)
 """Upper bounds of the histogram's buckets in seconds. Gaps above the highest bound are in one more bucket."""
 
-
 IMPOSSIBLE_RECORDS = 1 << 53
 """More records than the logs of a group can contain. Brokers accept any committed offset, up to 2^63 - 1."""
 
@@ -90,10 +83,9 @@ class LastCommit(NamedTuple):
 
 
 class PartitionCommits(NamedTuple):
-    """The commits of one partition of a group: its last commit, and its commits in the current generation.
+    """The last commit of one partition of a group, and its commits in the current generation.
 
-    `run_first_ms` is the time of the first commit in the current generation. `run_commits` is the number of commits in
-    the current generation.
+    `run_first_ms` is the time of the first of these commits. `run_commits` is their number.
     """
 
     last_offset: int
@@ -104,14 +96,9 @@ class PartitionCommits(NamedTuple):
 
 
 class FirstCommit(NamedTuple):
-    """The first commit and the first tombstone of one partition after a boundary.
+    """The first commit and the first tombstone (`dropped_offset`) of one partition after a boundary.
 
-    If there is no commit, the `first_*` values are -1.
-
-    Attributes:
-        first_missing: the highest missing offset below the first commit, or -1.
-        dropped_offset: the offset of the tombstone, or -1.
-
+    `first_missing` is the highest missing offset below the first commit. A value that does not exist is -1.
     """
 
     key: bytes
@@ -132,11 +119,10 @@ class OpenGap(msgspec.Struct, frozen=True):
         pending: the last commits of the partitions that have no first commit and no tombstone yet, by key.
         first: the group's earliest commit after the boundary: offset, time, and the highest missing offset below it.
         worst: the longest gap of a single partition so far, in milliseconds, and the key of this partition.
-        is_worst_known: False if the gap of at least one partition is unknown.
+        is_worst_known, is_recommitted_known: False if the value of at least one partition is unknown.
         resolved_up_to: the offset of the last record that removed a partition from `pending`.
         changed_offset: the offset of the first membership change after the boundary, or -1.
         recommitted_records: the sum so far (rule 9). None until a partition has both a last commit and a first commit.
-        is_recommitted_known: False if the recommitted records of at least one partition are unknown.
 
     """
 
@@ -158,11 +144,7 @@ class OpenGap(msgspec.Struct, frozen=True):
 
 
 class CommitGap(msgspec.Struct, frozen=True):
-    """A closed gap, with the values of its table row. Unknown values are None.
-
-    `position` is the position of the boundary. `last_commit_ms` is the time of the group's last commit before the
-    boundary (rule 2).
-    """
+    """A closed gap, with the values of its table row. Unknown values are None. `position` is that of the boundary."""
 
     group_id: str
     position: Position
@@ -180,52 +162,20 @@ class CommitGap(msgspec.Struct, frozen=True):
 
 
 class GapTotals(msgspec.Struct, frozen=True):
-    """Totals of a group's known gaps: the number of gaps in each bucket, and the sum of all gaps.
+    """Totals of a group's known gaps, since the monitor first read the group's records.
 
-    The totals start when the monitor first reads the group's records. The last bucket counts the gaps that are
-    longer than the highest bound.
+    The last bucket counts the gaps that are longer than the highest bound.
     """
 
     buckets: tuple[int, ...] = (0,) * (len(GAP_BUCKETS_SECONDS) + 1)
     sum_ms: int = 0
 
 
-def open_gap(  # noqa: PLR0913, PLR0917 - all values known at a boundary
-    group_id: str,
-    position: Position,
-    generation_id: int,
-    closes_after_seconds: int,
-    missing_below: int,
-    partitions: Mapping[bytes, PartitionCommits],
-    since_offset: int | None,
-    changed_offset: int,
-) -> OpenGap:
-    """Open a gap at a boundary.
-
-    `partitions` maps each key of the group to its commits. Deleted keys are not in this mapping. `since_offset` is the
-    offset of the group's previous boundary, or None if unknown. `changed_offset` is the offset of the first membership
-    change after the boundary, or -1.
-    """
-    pending = {key: LastCommit(*commits[:3]) for key, commits in partitions.items()}
-    is_generation_complete = since_offset is not None and missing_below <= since_offset
-    return OpenGap(
-        group_id=group_id,
-        position=position,
-        generation_id=generation_id,
-        closes_after_seconds=closes_after_seconds,
-        missing_below=missing_below,
-        before=max(pending.values(), default=None),
-        pending=pending,
-        usual_interval_ms=_usual_interval_ms(partitions.values()) if is_generation_complete else None,
-        changed_offset=changed_offset,
-    )
-
-
-def _usual_interval_ms(partitions: Iterable[PartitionCommits]) -> int | None:
+def usual_interval_ms(partitions: Iterable[PartitionCommits]) -> int | None:
     """Compute the usual interval (rule 6).
 
     >>> once = PartitionCommits(1, 0, 0, 0, 0)
-    >>> _usual_interval_ms([PartitionCommits(9, 7_000, 0, 1_000, 3), PartitionCommits(8, 6_000, 0, 2_000, 2), once])
+    >>> usual_interval_ms([PartitionCommits(9, 7_000, 0, 1_000, 3), PartitionCommits(8, 6_000, 0, 2_000, 2), once])
     3333
     """
     committed = [commits for commits in partitions if commits.run_commits]
@@ -235,10 +185,7 @@ def _usual_interval_ms(partitions: Iterable[PartitionCommits]) -> int | None:
 
 
 def add_first_commits(gap: OpenGap, answers: Iterable[FirstCommit], until_offset: int | None) -> OpenGap:
-    """Return the open gap with these first commits added.
-
-    Records at or after `until_offset` are ignored. If `until_offset` is None, all records are used.
-    """
+    """Return the open gap with these first commits added. Records at or after `until_offset` are ignored."""
     pending, first, worst = dict(gap.pending), gap.first, gap.worst
     is_worst_known, resolved_up_to = gap.is_worst_known, gap.resolved_up_to
     recommitted, is_recommitted_known = gap.recommitted_records, gap.is_recommitted_known
@@ -256,7 +203,8 @@ def add_first_commits(gap: OpenGap, answers: Iterable[FirstCommit], until_offset
         resolved_up_to = max(resolved_up_to, answer.first_offset)
         gap_ms, _ = _gap_ms(before, answer.first_ms, answer.first_missing)
         is_worst_known &= gap_ms is not None
-        worst = worst if gap_ms is None else _longer(worst, (gap_ms, answer.key))
+        if gap_ms is not None:
+            worst = min(worst or (gap_ms, answer.key), (gap_ms, answer.key), key=lambda gap: (-gap[0], gap[1]))
         again = _recommitted_records(before, answer, gap.changed_offset)
         is_recommitted_known &= again is not None
         recommitted = min(IMPOSSIBLE_RECORDS, (recommitted or 0) + (again or 0))
@@ -297,10 +245,6 @@ def _gap_ms(before: LastCommit, after_ms: int, missing_below: int) -> tuple[int 
     return (after_ms - before.ms, None) if after_ms >= before.ms else (None, CLOCK_WENT_BACK)
 
 
-def _longer(worst: tuple[int, bytes] | None, other: tuple[int, bytes]) -> tuple[int, bytes]:
-    return other if worst is None else min(worst, other, key=lambda gap: (-gap[0], gap[1]))
-
-
 def close_gap(gap: OpenGap, closed_by: str, missing_below: int) -> CommitGap:
     """Return the closed gap. `missing_below` is the highest missing offset below the record that closed the gap."""
     gap_ms, reason = _group_gap_ms(gap, missing_below)
@@ -338,7 +282,7 @@ def _group_gap_ms(gap: OpenGap, missing_below: int) -> tuple[int | None, str | N
 
 
 def add_to_totals(totals: GapTotals, gap: CommitGap) -> GapTotals:
-    """Add this gap to the totals, and return the new totals. An unknown gap does not change the totals.
+    """Return the totals after this gap. An unknown gap does not change the totals.
 
     >>> gap = CommitGap("g", Position(0, 0, 0), 1, 5_000, None, None, None, None, 0, None, 0, ALL_COMMITTED)
     >>> add_to_totals(GapTotals(), gap)

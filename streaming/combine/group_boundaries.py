@@ -1,19 +1,16 @@
 """Finds the boundaries of groups, and computes a partition's clock (`clock_steps`).
 
-The commits of a group are counted from one boundary to the next.
-
-A boundary is one of these records:
+The commits of a group are counted from one boundary to the next. A boundary is one of these records:
 
 - the GroupMetadata record of a classic group that has members,
 - the record with the target assignment epoch of a KIP-848 or streams group,
 - the tombstone of a group.
 
-The first two kinds of records can change the partitions of members. Share groups commit no offsets, so share groups
-have no boundaries. This module does not know the previous generation of a group. So the caller checks whether a
-boundary has a new generation.
+The first two kinds of records can change the partitions of members. Share groups commit no offsets, so they have no
+boundaries. The caller checks whether a boundary has a new generation.
 
-In this module, a *membership change* is a record after which the group can be empty. While a group is empty, an
-operator can commit offsets. A membership change is one of these records:
+A *membership change* is a record after which the group can be empty. While a group is empty, an operator can commit
+offsets. A membership change is one of these records:
 
 - the GroupMetadata record of a classic group that has no members,
 - the record with the group epoch of a KIP-848 or streams group. The coordinator writes the record with the target
@@ -23,7 +20,6 @@ operator can commit offsets. A membership change is one of these records:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import msgspec
 import numpy as np
@@ -85,13 +81,9 @@ def group_bytes(key: bytes) -> bytes:
 def find_boundary(key: bytes, group_id: str, event: LogEvent, missing_below: int) -> Boundary | None:
     """Return the boundary, or None if the record is not a boundary."""
     generation_id: int | None = None
-    if isinstance(event, GroupMetadataWritten):
-        if not event.metadata.members:
-            return None
+    if isinstance(event, GroupMetadataWritten) and event.metadata.members:
         generation_id = event.metadata.generation_id
-    elif isinstance(event, TargetEpochWritten):
-        if event.epoch is None or event.group_type not in {CONSUMER, STREAMS}:
-            return None
+    elif isinstance(event, TargetEpochWritten) and event.epoch is not None and event.group_type in {CONSUMER, STREAMS}:
         generation_id = event.epoch
     elif not isinstance(event, GroupTombstoned):
         return None
@@ -136,8 +128,8 @@ def clock_steps(
 ) -> Int64Array:
     """Return the records that advance the clock of one partition, as rows of (seconds, offset, missing_below).
 
-    The records must be in log order. A partition's clock is the maximum timestamp of all records so far, in whole
-    seconds. So the clock never goes back, even if a new leader of the partition has a slower system clock.
+    The clock is the maximum timestamp of all records so far, in whole seconds. So it never goes back, even if a new
+    leader of the partition has a slower system clock.
 
     >>> clock_steps(3, *(np.array(of) for of in ([7, 8, 9], [3000, 5999, 4000], [-1, -1, -1]))).tolist()
     [[5, 8, -1]]
@@ -147,29 +139,17 @@ def clock_steps(
     return np.column_stack([latest[rows + 1], offsets_topic_offset[rows], missing_below[rows]])
 
 
-@dataclass(frozen=True, slots=True)
 class Clock:
-    """The clock of one partition during one batch.
+    """The clock of one partition during one batch. `start_seconds` is its value before the batch.
 
-    `steps` contains the rows of `clock_steps` whose seconds are greater than `start_seconds`.
+    `encoded` is a result of `encode_steps`. Steps up to `start_seconds` are left out.
     """
 
-    start_seconds: int
-    steps: Int64Array
-
-    @classmethod
-    def of(cls, start_seconds: int, encoded: bytes) -> Clock:
-        """Return the clock of a batch.
-
-        `start_seconds` is the value of the clock before the batch. `encoded` is a result of `encode_steps`.
-        """
+    def __init__(self, start_seconds: int, encoded: bytes) -> None:
         steps = np.frombuffer(encoded, dtype="<i8").reshape(-1, 3)
-        return cls(start_seconds, steps[steps[:, 0] > start_seconds])
-
-    @property
-    def end_seconds(self) -> int:
-        """The value of the clock after the batch."""
-        return int(self.steps[-1, 0]) if len(self.steps) else self.start_seconds
+        self.steps = steps[steps[:, 0] > start_seconds]
+        self.start_seconds = start_seconds
+        self.end_seconds = int(self.steps[-1, 0]) if len(self.steps) else start_seconds
 
     def seconds_at(self, offsets_topic_offset: int) -> int:
         """Return the value of the clock after the record at this offset."""
@@ -177,10 +157,9 @@ class Clock:
         return int(self.steps[steps_done - 1, 0]) if steps_done else self.start_seconds
 
     def first_after(self, seconds: int) -> tuple[int, int] | None:
-        """Find the first record that sets the clock to a time after `seconds`.
+        """Return the offset of the first record that sets the clock to a time after `seconds`, or None.
 
-        Return the record's offset, and the highest missing offset below the record. Return None if no record sets the
-        clock to a time after `seconds`.
+        The second value is the highest missing offset below this record.
         """
         at = int(np.searchsorted(self.steps[:, 0], seconds, side="right"))
         return (int(self.steps[at, 1]), int(self.steps[at, 2])) if at < len(self.steps) else None

@@ -1,16 +1,15 @@
 """Computes the partition of `__consumer_offsets` that contains a group's records.
 
 1. The coordinator writes all records of a group to one partition: `Utils.abs(groupId.hashCode()) % partitions`. A
-   group's *own* partition is the partition from this formula. If a record of the group is in any other partition, the
-   coordinator did not write the record.
+   group's *own* partition is the partition from this formula. The coordinator wrote no record of the group in any other
+   partition.
 2. Kafka advises against a change of the partition count. A running broker uses the partition count that it read at its
    start. So after a change, some brokers use the old count, and others use the new count. For each partition count that
    the monitor has seen, a group has one own partition.
-3. A broker that starts after the change computes the group's partition with the current count. The broker loads the
-   group from this partition: the *home* of the group. At first, the home has no records of the group. So the group
-   starts again with no members and no offsets. Brokers still write to the group's earlier partition when members time
-   out there, or when offsets expire there. But the members use only the home. So the home has priority over every other
-   partition.
+3. A broker that starts after the change computes the group's partition with the current count: the *home* of the group.
+   At first, the home has no records of the group. So the group starts again with no members and no offsets. Brokers
+   still write to the group's earlier partition when members time out or offsets expire there. But the members use only
+   the home. So the home has priority over every other partition.
 4. If no partition count is known, every partition is accepted.
 """
 
@@ -55,9 +54,8 @@ class OwnPartitions:
 
     def is_own(self, group_id: str, offsets_topic_partition: int) -> bool:
         """Return True if the partition is one of the group's own partitions, or if no partition count is known."""
-        if not self.counts:
-            return True
-        return any(coordinator_partition(group_id, count) == offsets_topic_partition for count in self.counts)
+        own = {coordinator_partition(group_id, count) for count in self.counts}
+        return not own or offsets_topic_partition in own
 
     def own_rows(self, keys: pa.Array, code: Int64Array, offsets_topic_partition: Int64Array) -> BoolArray:
         """Return the result of `is_own` for each commit. Commit i has the key `keys[code[i]]`."""
@@ -71,10 +69,7 @@ class OwnPartitions:
 
 
 def _absolute_hashes(keys: pa.Array) -> Int64Array:
-    """Return `Utils.abs(groupId.hashCode())` of each key's group.
-
-    As in Kafka, the result is 0 if the hash code is the smallest int32.
-    """
+    """Return `Utils.abs(groupId.hashCode())` of each key's group (0 for the smallest int32)."""
     hashes = np.zeros(len(keys), dtype=np.int64)
     column = BinaryColumn.of(keys)
     name_bytes = column.int_at(column.start + _NAME_LENGTH_AT, 2)
@@ -87,10 +82,7 @@ def _absolute_hashes(keys: pa.Array) -> Int64Array:
 
 
 def _hashes_of(names: pa.Array, length: int) -> Iterator[Int64Array]:
-    """Yield the hash codes of the names. Every name must have `length` bytes.
-
-    Each array contains a part of the hash codes, to limit memory use.
-    """
+    """Yield the hash codes of names of `length` bytes, in several arrays to limit memory use."""
     content, at_once = b"".join(names.to_pylist()), max(1, _BYTES_AT_ONCE // max(1, length))
     matrix = np.frombuffer(content, dtype=np.uint8).reshape(len(names), length)
     for first in range(0, len(names), at_once):

@@ -26,22 +26,20 @@ from streaming.combine.gaps import (
     CommitGap,
     FirstCommit,
     GapTotals,
+    LastCommit,
     OpenGap,
     PartitionCommits,
     add_first_commits,
     add_to_totals,
     close_gap,
-    open_gap,
+    usual_interval_ms,
 )
 from streaming.combine.group_boundaries import Boundary, Clock, MembershipChange, group_bytes, group_numbers
 from streaming.events import Position
 
 
 class GroupGaps(msgspec.Struct, frozen=True):
-    """The state of a group: its last boundary with a new generation, and the totals of its gaps.
-
-    `since_offset` is the offset of this boundary.
-    """
+    """The state of a group: its last boundary with a new generation (at `since_offset`), and the totals of its gaps."""
 
     group_id: str
     generation_id: int
@@ -59,15 +57,10 @@ class PartitionGaps(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class GapInputs:
-    """The inputs from one batch, for the gaps of one partition.
+    """The inputs from one batch, for the gaps of one partition. Boundaries and changes are in log order.
 
-    Attributes:
-        boundaries: the boundaries of all groups, in log order.
-        membership_changes: the membership changes of all groups, in log order.
-        runs: commit runs (RUN_SCHEMA).
-        clock: the steps of the partition's clock (`encode_steps`).
-        missing_before: the highest missing offset before the batch, or -1.
-
+    `runs` has RUN_SCHEMA. `clock` is a result of `encode_steps`. `missing_before` is the highest missing offset before
+    the batch, or -1.
     """
 
     offsets_topic_partition: int
@@ -82,11 +75,8 @@ class GapInputs:
 class MergedGaps:
     """The gaps of a partition after a batch, and what the batch changed.
 
-    Attributes:
-        closed: the gaps that closed in the batch.
-        changed_groups: groups with new totals, and groups that ended.
-        partition_commits: live commits by key, for the groups with a boundary in the batch.
-
+    `changed_groups` contains the groups with new totals, and the groups that ended. `partition_commits` contains the
+    live commits by key, for the groups with a boundary in the batch.
     """
 
     gaps: PartitionGaps
@@ -96,9 +86,9 @@ class MergedGaps:
 
 
 def merge_gaps(gaps: PartitionGaps, known: pa.Table, inputs: GapInputs, stuck_after_seconds: int) -> MergedGaps:
-    """Apply a batch to the gaps. `known` has the live commits before the batch (`live.LIVE_SCHEMA`)."""
+    """Apply a batch to the gaps. `known` has the live commits before the batch (`partition_state.LIVE_SCHEMA`)."""
     merger = _GapMerger(
-        inputs, Clock.of(gaps.clock_seconds, inputs.clock), stuck_after_seconds, dict(gaps.groups), dict(gaps.open)
+        inputs, Clock(gaps.clock_seconds, inputs.clock), stuck_after_seconds, dict(gaps.groups), dict(gaps.open)
     )
     merger.apply_membership_changes()
     early = select_runs(inputs.runs, is_before_any=True)
@@ -126,22 +116,13 @@ class _GapMerger:
     """The offsets of each group's membership changes in the batch, in log order."""
 
     def apply_membership_changes(self) -> None:
-        """Collect the membership changes.
-
-        Add a group's first membership change to its open gap, if the gap has no membership change yet.
-        """
+        """Collect the membership changes. Add the first change of a group to its open gap, if the gap has none yet."""
         for change in self.inputs.membership_changes:
             self.changed_offsets.setdefault(change.group, []).append(change.offsets_topic_offset)
-        for group in self.open.keys() & self.changed_offsets.keys():
-            if self.open[group].changed_offset < 0:
-                self.open[group] = msgspec.structs.replace(
-                    self.open[group], changed_offset=self.changed_offsets[group][0]
-                )
-
-    def _first_change(self, group: bytes, after_offset: int) -> int:
-        offsets = self.changed_offsets.get(group, [])
-        at = bisect_right(offsets, after_offset)
-        return offsets[at] if at < len(offsets) else -1
+        for group, offsets in self.changed_offsets.items():
+            gap = self.open.get(group)
+            if gap is not None and gap.changed_offset < 0:
+                self.open[group] = msgspec.structs.replace(gap, changed_offset=offsets[0])
 
     def apply_to_open_gaps(self, runs: pa.Table) -> None:
         """Apply runs to the gaps that were open before the batch."""
@@ -154,11 +135,7 @@ class _GapMerger:
             self._add_first_commits(group, first_commits)
 
     def _is_pending(self, runs: pa.Table) -> BoolArray:
-        """Mark the rows that can change an open gap.
-
-        Until a group has a first commit, every row of the group can change the gap. After that, only rows of pending
-        keys can change the gap.
-        """
+        """Mark the rows that can change an open gap: rows of pending keys, and all rows before the first commit."""
         keys = runs["key"].combine_chunks()
         pending = [key for gap in self.open.values() for key in gap.pending]
         silent = [group for group, gap in self.open.items() if gap.first is None]
@@ -167,10 +144,7 @@ class _GapMerger:
         return is_awaited
 
     def apply_boundaries(self, known: pa.Table, early: pa.Table) -> Mapping[bytes, PartitionCommits]:
-        """Apply the boundaries of each group, and the commits between them.
-
-        For each key, return the commits after the last boundary.
-        """
+        """Apply the boundaries and the commits between them. Return the commits after the last boundary."""
         boundaries: dict[bytes, list[Boundary]] = {}
         for boundary in self.inputs.boundaries:
             boundaries.setdefault(boundary.group, []).append(boundary)
@@ -208,20 +182,24 @@ class _GapMerger:
 
     def _open(self, boundary: Boundary, missing_below: int, partitions: Mapping[bytes, PartitionCommits]) -> None:
         group, group_id, generation_id = boundary.group, boundary.group_id, boundary.generation_id or 0
-        known = self.groups.get(group)
-        gap = self.open[group] = open_gap(
-            group_id,
-            Position(self.inputs.offsets_topic_partition, boundary.offsets_topic_offset, boundary.timestamp_ms),
-            generation_id,
-            self.clock.seconds_at(boundary.offsets_topic_offset) + self.stuck_after_seconds,
-            missing_below,
-            partitions,
-            known.since_offset if known else None,
-            self._first_change(group, boundary.offsets_topic_offset),
+        known, offset = self.groups.get(group), boundary.offsets_topic_offset
+        is_generation_complete = known is not None and missing_below <= known.since_offset
+        changes = self.changed_offsets.get(group, [])
+        at = bisect_right(changes, offset)
+        pending = {key: LastCommit(*commits[:3]) for key, commits in partitions.items()}
+        self.open[group] = OpenGap(
+            group_id=group_id,
+            position=Position(self.inputs.offsets_topic_partition, offset, boundary.timestamp_ms),
+            generation_id=generation_id,
+            closes_after_seconds=self.clock.seconds_at(offset) + self.stuck_after_seconds,
+            missing_below=missing_below,
+            before=max(pending.values(), default=None),
+            pending=pending,
+            usual_interval_ms=usual_interval_ms(partitions.values()) if is_generation_complete else None,
+            changed_offset=changes[at] if at < len(changes) else -1,
         )
-        totals = known.totals if known else GapTotals()
-        self.groups[group] = GroupGaps(group_id, generation_id, boundary.offsets_topic_offset, totals)
-        if not gap.pending:
+        self.groups[group] = GroupGaps(group_id, generation_id, offset, known.totals if known else GapTotals())
+        if not pending:
             self._close(group, NOTHING_BEFORE, missing_below)
 
     def _close_at(self, boundary: Boundary, missing_below: int) -> None:
@@ -244,14 +222,13 @@ class _GapMerger:
             self._close(group, ALL_COMMITTED, -1)
 
     def _with_earlier_missing(self, first_commit: FirstCommit) -> FirstCommit:
-        """Increase `first_missing` to the highest missing offset before the batch, if that offset is higher."""
         return first_commit._replace(first_missing=max(first_commit.first_missing, self.inputs.missing_before))
 
     def close_timed_out(self) -> None:
         """Close the gaps that have been open for more than `stuck_after_seconds`."""
-        timed_out = [group for group, gap in self.open.items() if self.clock.end_seconds > gap.closes_after_seconds]
-        for group in timed_out:
-            if (passed := self.clock.first_after(self.open[group].closes_after_seconds)) is not None:
+        end_seconds = self.clock.end_seconds
+        for group, gap in list(self.open.items()):
+            if end_seconds > gap.closes_after_seconds and (passed := self.clock.first_after(gap.closes_after_seconds)):
                 self._close(group, ROUND_PASSED, max(self.inputs.missing_before, passed[1]))
 
     def _close(self, group: bytes, closed_by: str, missing_below: int) -> None:
@@ -285,9 +262,7 @@ def _of_groups(table: pa.Table, groups: Sequence[bytes]) -> Iterator[tuple[bytes
 def _rows_by_group(runs: pa.Table, groups: Sequence[bytes]) -> Iterator[tuple[bytes, _Run]]:
     found = list(_of_groups(runs, groups))
     own = runs.take(pa.array([row for _, row in found], pa.int64()))
-    partition_commits = _partition_commits(
-        own, ("last_offset", "last_ms", "last_committed", "run_first_ms", "run_commits")
-    )
+    partition_commits = _partition_commits(own, PartitionCommits._fields)
     rows = zip(found, _first_commits(own), own["boundary_offset"].to_pylist(), partition_commits, strict=True)
     return (
         (group, _Run(first_commit, boundary_offset, commits))
@@ -312,11 +287,7 @@ def _partition_commits(table: pa.Table, names: Iterable[str]) -> list[PartitionC
 
 
 def _apply_run(partitions: dict[bytes, PartitionCommits], run: _Run) -> None:
-    """Apply a run to the commits of its partition.
-
-    If the run ends with a tombstone, the partition is removed. If a commit follows the tombstone, the counts start
-    again from 0.
-    """
+    """Apply a run to the commits of its partition. After a tombstone, the counts start again from 0."""
     key, last = run.first_commit.key, run.commits
     if last.last_offset < 0:
         partitions.pop(key, None)

@@ -1,8 +1,7 @@
 """Defines the state of one `__consumer_offsets` partition, and updates the state with each batch.
 
-The state contains reduced commits, counts and commit gaps, but no members. The stored state (`PartitionSnapshot`) is
-the durable copy of the last commits. If clients do not commit after a restart of the monitor, the monitor still has
-their last commits in the stored state.
+The stored state (`PartitionSnapshot`) is the durable copy of the last commits. If clients do not commit after a restart
+of the monitor, the monitor still has their last commits.
 """
 
 from __future__ import annotations
@@ -11,31 +10,35 @@ from collections import Counter
 from collections.abc import Mapping
 
 import msgspec
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from streaming.combine.big_endian import Int64Array
 from streaming.combine.commit_runs import RUN_SCHEMA, select_runs
-from streaming.combine.commits import COMMIT_SCHEMA
-from streaming.combine.gaps import CommitGap, GapTotals
+from streaming.combine.commits import COMMIT_SCHEMA, TOMBSTONE, last_per_key
+from streaming.combine.gaps import CommitGap, GapTotals, PartitionCommits
 from streaming.combine.group_boundaries import Boundary, MembershipChange
-from streaming.combine.live import LIVE_SCHEMA, update_live_commits
 from streaming.combine.partition_gaps import GapInputs, MergedGaps, PartitionGaps, merge_gaps
 from streaming.combine.partition_state_migrations import from_version_1
 from streaming.events import Position
 from streaming.group.codec import StateCodec
 
+LIVE_SCHEMA = COMMIT_SCHEMA.append(pa.field("run_first_ms", pa.int64())).append(pa.field("run_commits", pa.int64()))
+"""The schema of live commits. A live commit is the last commit of a key.
+
+`run_commits` counts the key's commits since the group's last boundary. `run_first_ms` is the time of the first, or -1.
+"""
+
 STUCK_AFTER_SECONDS = 300
 """Default of `evaluation.stuck_after_seconds`: the longest time that a gap stays open."""
-
 
 FOREIGN_PARTITION = "foreign_partition"
 """Reason for skipping a record that is not in its group's own partition."""
 
 
 class DecodeFailure(msgspec.Struct, frozen=True):
-    """A record that could not be decoded: the reason, the first bytes of key and value, and their full sizes.
-
-    The size of a missing key or value is None.
-    """
+    """A record that could not be decoded, with the first bytes and full sizes of its key and value (None: missing)."""
 
     offsets_topic_partition: int
     offsets_topic_offset: int
@@ -61,12 +64,10 @@ class PartitionBatch(msgspec.Struct, frozen=True, tag="batch"):
     """The records of one batch from one `__consumer_offsets` partition, in reduced form.
 
     Attributes:
-        last_missing_offset: the highest missing offset between `first_offset` and `last_offset`, or -1. An offset is
-            missing if Spark returned no record for it, or if its record could not be decoded.
+        last_missing_offset: the highest missing offset (`gaps`, rule 7) from `first_offset` to `last_offset`, or -1.
         commits: an Arrow IPC stream (COMMIT_SCHEMA).
-        boundaries, membership_changes, runs, clock: used only by the state function. `without_gaps` removes these four
-            values before the event is sent to the driver. `runs` is an Arrow IPC stream (RUN_SCHEMA). `clock` is a
-            result of `encode_steps`.
+        boundaries, membership_changes, runs, clock: used only by the state function, so `without_gaps` removes them.
+            `runs` is an Arrow IPC stream (RUN_SCHEMA). `clock` is a result of `encode_steps`.
         foreign_records: number of records that are not in their group's own partition (`own_partitions`).
 
     """
@@ -87,10 +88,7 @@ class PartitionBatch(msgspec.Struct, frozen=True, tag="batch"):
 
 
 class CommitsVanished(msgspec.Struct, frozen=True, tag="commits_vanished"):
-    """Keys and offsets of deleted commits whose tombstones the monitor did not read.
-
-    `CommitsVanished` removes only the commits at these offsets, and no later commit of the same key.
-    """
+    """Keys and offsets of deleted commits whose tombstones the monitor did not read. Later commits of a key stay."""
 
     keys: tuple[bytes, ...]
     kafka_offsets: tuple[int, ...]
@@ -121,40 +119,27 @@ class PartitionSnapshot(msgspec.Struct, frozen=True):
     gaps: PartitionGaps = PartitionGaps()
 
     def gap_totals(self) -> Mapping[str, GapTotals]:
-        """For each group id, return the totals of the group's commit gaps."""
+        """Return the totals of commit gaps by group id."""
         return {group.group_id: group.totals for group in self.gaps.groups.values()}
 
     def without_keys(self) -> PartitionSnapshot:
-        """Return a copy that has only the positions and counts.
-
-        The size of the result does not depend on the number of keys and groups.
-        """
+        """Return a copy with only the positions and counts. Its size does not depend on the number of keys."""
         return msgspec.structs.replace(self, commits=b"", gaps=PartitionGaps())
 
 
 PARTITION_CODEC = StateCodec(PartitionSnapshot, version=2, migrations={1: from_version_1})
 
-_EVENT_ENCODER = msgspec.msgpack.Encoder()
 _EVENT_DECODER: msgspec.msgpack.Decoder[PartitionEvent] = msgspec.msgpack.Decoder(PartitionEvent)
 
-
-def encode_partition_event(event: PartitionEvent) -> bytes:
-    """Encode an event to send it between processes. Do not store the result, because it has no version number."""
-    return _EVENT_ENCODER.encode(event)
-
-
-def decode_partition_event(encoded: bytes) -> PartitionEvent:
-    """Decode an event that `encode_partition_event` encoded."""
-    return _EVENT_DECODER.decode(encoded)
+encode_partition_event = msgspec.msgpack.Encoder().encode
+"""Encodes an event to send it between processes. Do not store the result, because it has no version number."""
+decode_partition_event = _EVENT_DECODER.decode
 
 
 def advance_partition(
     snapshot: PartitionSnapshot, event: PartitionEvent, stuck_after_seconds: int = STUCK_AFTER_SECONDS
 ) -> tuple[PartitionSnapshot, GapsClosed | None]:
-    """Return the snapshot after the event, and the commit gaps that the event closed.
-
-    If the batch was applied before, return the same snapshot.
-    """
+    """Return the snapshot after the event, and the commit gaps that it closed. A batch is applied only once."""
     if isinstance(event, CommitsVanished):
         return msgspec.structs.replace(snapshot, commits=_without_vanished(snapshot.commits, event)), None
     if isinstance(event, GapsClosed) or event.first_offset <= snapshot.last_offset:
@@ -191,15 +176,17 @@ def _merge_batch(
         batch.offsets_topic_partition, batch.boundaries, batch.membership_changes, runs, batch.clock, missing_before
     )
     merged = merge_gaps(snapshot.gaps, known, inputs, stuck_after_seconds)
+    commits = snapshot.commits
+    if batch.commits or merged.partition_commits:
+        newer, early = table_of(batch.commits, COMMIT_SCHEMA), select_runs(runs, is_before_any=True)
+        commits = commits_bytes(_update_live_commits(known, newer, early, merged.partition_commits))
     advanced = PartitionSnapshot(
         offsets_topic_partition=snapshot.offsets_topic_partition,
         last_offset=batch.last_offset,
         last_missing_offset=max(missing_before, batch.last_missing_offset),
         records_read=_add_counts(snapshot.records_read, batch.records_read),
         records_skipped=_add_counts(snapshot.records_skipped, skipped),
-        commits=_live_after(known, batch, runs, merged)
-        if batch.commits or merged.partition_commits
-        else snapshot.commits,
+        commits=commits,
         gaps=merged.gaps,
     )
     return advanced, _gaps_closed(snapshot.gaps, merged)
@@ -221,9 +208,44 @@ def _add_counts(totals: dict[str, int], increments: dict[str, int]) -> dict[str,
     return {kind: totals.get(kind, 0) + increments.get(kind, 0) for kind in sorted({*totals, *increments})}
 
 
-def _live_after(known: pa.Table, batch: PartitionBatch, runs: pa.Table, merged: MergedGaps) -> bytes:
-    newer, early = table_of(batch.commits, COMMIT_SCHEMA), select_runs(runs, is_before_any=True)
-    return commits_bytes(update_live_commits(known, newer, early, merged.partition_commits))
+def _update_live_commits(
+    known: pa.Table, newer: pa.Table, early: pa.Table, partition_commits: Mapping[bytes, PartitionCommits]
+) -> pa.Table:
+    """Return the live commits after a batch (LIVE_SCHEMA).
+
+    `known` has the live commits before the batch, and `newer` the commits of the batch (COMMIT_SCHEMA). `early` has the
+    runs (RUN_SCHEMA) before the first boundary of their group in the batch.
+    """
+    last = last_per_key(pa.concat_tables([known.select(COMMIT_SCHEMA.names), newer]))
+    alive = last.filter(pc.not_equal(last["committed_offset"], TOMBSTONE))
+    row = _find_rows(alive["key"], known["key"])
+    first_ms = np.where(row >= 0, _take(known["run_first_ms"], row), -1)
+    commits = np.where(row >= 0, _take(known["run_commits"], row), 0)
+    row = _find_rows(alive["key"], early["key"])
+    is_new = (row >= 0) & ((commits == 0) | (_take(early["dropped_offset"], row) >= 0))
+    first_ms = np.where(is_new, _take(early["run_first_ms"], row), first_ms)
+    commits = np.where(is_new, 0, commits) + np.where(row >= 0, _take(early["run_commits"], row), 0)
+    if partition_commits:
+        own = pa.array(list(partition_commits), pa.binary())
+        row = _find_rows(alive["key"], pa.chunked_array([own]))
+        runs = np.array([commits[3:] for commits in partition_commits.values()], dtype=np.int64)
+        first_ms = np.where(row >= 0, runs[row, 0], first_ms)
+        commits = np.where(row >= 0, runs[row, 1], commits)
+    counts = (pa.array(first_ms, pa.int64()), pa.array(commits, pa.int64()))
+    return pa.table([*alive.columns, *counts], schema=LIVE_SCHEMA)
+
+
+def _find_rows(keys: pa.ChunkedArray, known_keys: pa.ChunkedArray) -> Int64Array:
+    """For each key, return the row number of the same key in `known_keys`, or -1."""
+    index = pc.index_in(keys, value_set=known_keys.combine_chunks())
+    rows: Int64Array = pc.fill_null(index, -1).to_numpy().astype(np.int64)
+    return rows
+
+
+def _take(column: pa.ChunkedArray, rows: Int64Array) -> Int64Array:
+    """Return the values at these rows. The value for row -1 has no meaning."""
+    values = column.to_numpy()
+    return values[rows] if len(values) else np.full(len(rows), -1, dtype=np.int64)
 
 
 def commits_bytes(commits: pa.Table) -> bytes:
@@ -239,9 +261,5 @@ def commits_bytes(commits: pa.Table) -> bytes:
 
 
 def table_of(encoded: bytes, schema: pa.Schema) -> pa.Table:
-    """Decode a table that `commits_bytes` encoded. For empty bytes, return a table with `schema` and no rows.
-
-    The commits of a batch have COMMIT_SCHEMA. The live commits of a partition's state have LIVE_SCHEMA, which adds two
-    columns.
-    """
+    """Decode a table that `commits_bytes` encoded. For empty bytes, return a table with `schema` and no rows."""
     return pa.ipc.open_stream(encoded).read_all() if encoded else schema.empty_table()

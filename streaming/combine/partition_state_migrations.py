@@ -33,9 +33,6 @@ def _unknown_recommitted(gap: dict[str, Any]) -> dict[str, Any]:
 
 
 def _last_commit(commit: list[int]) -> list[int]:
-    """Return the three fields of `LastCommit`.
-
-    The state of version 1 contains two of the fields. The states of some development versions contain all three.
-    """
+    """Return the three fields of `LastCommit`. Some development versions of the state already contain all three."""
     offset, timestamp_ms, *_ = commit
     return [offset, timestamp_ms, _NO_COMMITTED_OFFSET]

@@ -93,10 +93,9 @@ class LimitsByGroup:
         return self.of_each([group_id])[group_id]
 
     def of_each(self, group_ids: Collection[str]) -> Mapping[str, GroupLimits]:
-        """Return the limits of each group.
+        """Return the limits of each group. One call for many groups is much faster than one call for each group.
 
-        One call for many groups is much faster than one call for each group. The result is the whole cache, which can
-        contain more groups than `group_ids`.
+        The result can contain more groups than `group_ids`.
         """
         cached = self._cached
         if missing := [group_id for group_id in group_ids if group_id not in cached]:

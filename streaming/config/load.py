@@ -71,9 +71,7 @@ class Settings(BaseSettings):
         return LimitsByGroup(self.groups)
 
     def of_clusters(self) -> tuple[Settings, ...]:
-        """Return the settings of each cluster.
-
-        Each element of the result contains only one cluster. The cluster of [kafka] comes first.
+        """Return the settings of each cluster. The cluster of [kafka] comes first.
 
         >>> more = ClusterSettings(bootstrap_servers="b:1")
         >>> [one.kafka.cluster for one in Settings(clusters={"eu": more}).of_clusters()]
@@ -84,8 +82,6 @@ class Settings(BaseSettings):
 
     def of_cluster(self, name: str | None) -> Settings:
         """Return the settings of one cluster. `name` is the cluster's name in tables and labels.
-
-        If there is only one cluster, `name` can be None.
 
         Raises ConfigError if the name is unknown, or if the name is None and there are several clusters.
         """

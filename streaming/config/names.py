@@ -45,10 +45,6 @@ def check_pattern(pattern: str) -> None:
         raise PatternError(f"not a regular expression of RE2: {reason}") from None
 
 
-def _anchored(pattern: str) -> str:
-    return rf"(?s)\A(?:{pattern})\z"
-
-
 @dataclass(frozen=True, slots=True)
 class NameFilter:
     """A filter that follows rules 1 to 4. If `deny` is empty, no name is denied."""
@@ -86,7 +82,6 @@ EVERY_NAME = NameFilter()
 
 
 def _matches(names: pa.Array, pattern: str) -> npt.NDArray[np.bool_]:
-    matches: npt.NDArray[np.bool_] = pc.match_substring_regex(names, pattern=_anchored(pattern)).to_numpy(
-        zero_copy_only=False
-    )
+    found = pc.match_substring_regex(names, pattern=rf"(?s)\A(?:{pattern})\z")
+    matches: npt.NDArray[np.bool_] = found.to_numpy(zero_copy_only=False)
     return matches

@@ -54,20 +54,15 @@ def unreadable_variable_line(error: Exception) -> str:
     cause = error.__cause__
     if not isinstance(cause, JSONDecodeError):
         return f"environment: {error}: {remedy}"
-    names = [
-        name
-        for name, value in sorted(os.environ.items())
-        if is_setting(name) and value == cause.doc and f'"{_section_of(name)}"' in str(error)
-    ]
+    names = []
+    for name, value in sorted(os.environ.items()):
+        section = name.upper().removeprefix(ENVIRONMENT_PREFIX).partition("__")[0].lower()
+        if is_setting(name) and value == cause.doc and f'"{section}"' in str(error):
+            names.append(name)
     return f"{' or '.join(names)}: not valid JSON from character {cause.pos + 1}: {remedy}"
 
 
-def _section_of(variable: str) -> str:
-    return variable.upper().removeprefix(ENVIRONMENT_PREFIX).partition("__")[0].lower()
-
-
 def _type_remedy(error: Any) -> str | None:  # noqa: ANN401 - as above
-    """Return what to write if a setting has the wrong type. Return None for any other error."""
     location, (kind, _, problem) = error["loc"], error["type"].partition("_")
     path, is_section = _path(location), len(location) == 1
     if error["type"] == "model_type":

@@ -104,7 +104,6 @@ def without_credentials(text: str) -> str:
 
 
 def _split_scheme(text: str) -> tuple[str, str]:
-    """Split an address after `://`. The first part can be empty."""
     scheme, separator, rest = text.partition("://")
     return (scheme + separator, rest) if separator else ("", text)
 

@@ -76,9 +76,7 @@ class ClusterSettings(Section):
 
     bootstrap_servers: BootstrapServers = Field(description="Addresses of brokers as host:port, separated by commas.")
     cluster: str | None = Field(
-        None,
-        min_length=1,
-        description="Name of the cluster in tables and labels. Default: the name of the section.",
+        None, min_length=1, description="Name of the cluster in tables and labels. Default: the name of the section."
     )
     connect_timeout_seconds: Seconds | None = Field(
         None,
@@ -188,8 +186,7 @@ class TableSettings(Section):
         description="Seconds between two runs of the table maintenance, which merges small files and deletes old rows.",
     )
     versions_kept_hours: Hours = Field(
-        2,
-        description="Hours for which old versions of a table stay readable. A query that takes longer can fail.",
+        2, description="Hours for which old versions of a table stay readable. A query that takes longer can fail."
     )
 
 
@@ -197,8 +194,7 @@ class MetricsSettings(Section):
     """The HTTP port, and the selection of the metrics in /metrics. The selection does not apply to tables and pages."""
 
     host: Host = Field(
-        "127.0.0.1",
-        description="Address on which the monitor listens. By default, only this machine can connect.",
+        "127.0.0.1", description="Address on which the monitor listens. By default, only this machine can connect."
     )
     port: int = Field(
         9560, ge=0, le=65535, description="HTTP port of /metrics, the pages and the API. 0 selects a free port."

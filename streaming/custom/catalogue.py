@@ -2,44 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from assignors import BUILT_IN, UnknownAssignorError
+from assignors.model import PartitionAssignor
 from streaming.custom.guarded_assignor import GuardedAssignor
 from streaming.custom.loading import installed_references
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from assignors.model import PartitionAssignor
-
 
 class Catalogue:
-    """All strategies by name. Users' strategies run in guarded processes.
+    """All strategies by name. Users' strategies run in guarded processes, which end when the catalogue is closed.
 
-    To end the guarded processes, close the catalogue.
-
-    If several strategies have the same name, the catalogue returns the strategy with the highest priority. Built-in
-    strategies have the highest priority. Strategies from references in the settings come next. Strategies of installed
-    packages come last. Raises AssignorFailedError if a reference cannot be loaded.
+    If several strategies have the same name, a built-in strategy has the highest priority. A strategy from a reference
+    in the settings comes next. Raises AssignorFailedError if a reference cannot be loaded.
     """
 
     def __init__(self, references: Iterable[str] = ()) -> None:
         self._guarded = {
             name: GuardedAssignor(reference, name=name) for name, reference in installed_references().items()
         }
-        self.referenced = tuple(self._add(reference) for reference in references)
+        referenced = [GuardedAssignor(reference) for reference in references]
+        self._guarded |= {guarded.name: guarded for guarded in referenced}
+        self.referenced = tuple(guarded.name for guarded in referenced)
 
     def names(self) -> list[str]:
         """Return the names of all strategies. The built-in strategies come first."""
         return [*BUILT_IN, *sorted(self._guarded.keys() - BUILT_IN.keys())]
 
     def assignor(self, name: str) -> PartitionAssignor:
-        """Return the strategy with this name. Raises UnknownAssignorError.
-
-        A user's strategy raises AssignorFailedError if it does not compute a valid assignment.
-        """
+        """Return the strategy with this name. Raises UnknownAssignorError."""
         if name in BUILT_IN:
             return BUILT_IN[name]
         if name not in self._guarded:
@@ -47,10 +39,7 @@ class Catalogue:
         return self._guarded[name]
 
     def users_references(self) -> dict[str, str]:
-        """Return the references of all users' strategies. The keys are the names of the strategies.
-
-        Other processes load a strategy by its reference.
-        """
+        """Return the references of users' strategies by name. Other processes load a strategy by its reference."""
         return {name: self._guarded[name].reference for name in sorted(self._guarded.keys() - BUILT_IN.keys())}
 
     def close(self) -> None:
@@ -58,16 +47,8 @@ class Catalogue:
         for guarded in self._guarded.values():
             guarded.close()
 
-    def _add(self, reference: str) -> str:
-        guarded = GuardedAssignor(reference)
-        self._guarded[guarded.name] = guarded
-        return guarded.name
-
 
 @lru_cache(maxsize=1)
 def users_assignors(references: tuple[tuple[str, str], ...], limit_seconds: float) -> tuple[GuardedAssignor, ...]:
-    """Return the assignors. `references` contains the name and the reference of each assignor.
-
-    The result is cached, so a second call starts no processes.
-    """
+    """Return the assignors with these names and references. A second call starts no processes."""
     return tuple(GuardedAssignor(reference, limit_seconds, name) for name, reference in references)

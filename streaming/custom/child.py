@@ -1,8 +1,8 @@
 """Run a user's strategy in a separate process: ``python -m streaming.custom.child module:attribute limit_seconds``.
 
 The process reads groups (pickles) from standard input, and writes assignments (lines of JSON) to standard output. The
-output of the strategy itself is written to standard error, because the guard reads standard output. If a strategy
-exceeds its time limit, a watchdog writes a traceback and ends the process.
+output of the strategy itself goes to standard error. If a strategy exceeds its time limit, a watchdog writes a
+traceback and ends the process.
 """
 
 from __future__ import annotations
@@ -13,17 +13,12 @@ import json
 import os
 import pickle
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import BinaryIO
 
-from assignors.model import GroupAssignment
+from assignors.model import GroupAssignment, GroupSpec, PartitionAssignor
 from assignors.what_if.scenario import assignment_as_json
 from streaming.custom.loading import AssignorLoadError, load_assignor
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import BinaryIO
-
-    from assignors.model import GroupSpec, PartitionAssignor
 
 MEMORY_BYTES = 2 << 30
 """Maximum memory of the process. If a strategy needs more memory, only its process fails."""

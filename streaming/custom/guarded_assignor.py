@@ -20,22 +20,15 @@ import time
 from dataclasses import replace
 from enum import Enum
 from threading import Timer
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, BinaryIO, cast
 
 from assignors.fairness.invariants import violations
-from assignors.model import AssignorFailedError, GroupAssignment
+from assignors.model import AssignorFailedError, GroupAssignment, GroupSpec
 from streaming.config.environment import without_settings
-
-if TYPE_CHECKING:
-    from typing import BinaryIO
-
-    from assignors.model import GroupSpec
 
 LIMIT_SECONDS = 10.0
 START_LIMIT_SECONDS = 60.0
-"""Time limit for the start of the child process. This limit is longer than `LIMIT_SECONDS`, because the import of a
-user's module can take longer than an assignment.
-"""
+"""Time limit for the start of the child process. The import of a user's module can take longer than an assignment."""
 GRACE_SECONDS = 1.0
 MAX_SLOW_FAILURES = 3
 RETRY_EVERY = 100
@@ -43,7 +36,7 @@ DETAIL_CHARACTERS = 2000
 
 
 class FailureReason(str, Enum):
-    """The reason why there is no assignment. The value of the enum member is shown to users."""
+    """The reason why there is no assignment. Users see the value."""
 
     NOT_LOADED = "not_loaded"
     RAISED = "raised"
@@ -60,11 +53,10 @@ _SLOW_FAILURES = {FailureReason.TIMED_OUT, FailureReason.NOT_LOADED}
 class GuardedAssignor:
     """A user's strategy with the reference ``module:attribute``. The interface is the same as for built-in strategies.
 
-    The strategy runs in a separate process. Each error is an AssignorFailedError, and its `reason` is a FailureReason.
-    If the strategy cannot be loaded, the error is one line of text that contains the reference.
-    After three consecutive timeouts or failed loads, the strategy is suspended. A suspended strategy receives only
-    every hundredth group. So a strategy that always hangs delays only every hundredth group. Do not use this object
-    from several threads at the same time. Close the object after use.
+    Each error is an AssignorFailedError, and its `reason` is a FailureReason. If the strategy cannot be loaded, the
+    error is one line of text that contains the reference. After three consecutive timeouts or failed loads, the
+    strategy receives only every hundredth group. So a strategy that always hangs delays only these groups. Do not use
+    this object from several threads at the same time. Close the object after use.
 
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
     >>> with contextlib.closing(GuardedAssignor("assignors.range.range:RangeAssignor")) as guarded:
@@ -142,18 +134,15 @@ class GuardedAssignor:
             child = _Child(self.reference, self.limit_seconds)
             answer = child.ask(None, START_LIMIT_SECONDS)
             if answer is None or "error" in answer:
-                detail = self._import_failure(child) if answer is None else answer["error"]
+                if answer is None:
+                    failure, limit = child.failure(), f"{START_LIMIT_SECONDS:g} s"
+                    end = f"did not end within {limit}" if child.is_overdue else f"ended its process: {failure}"
+                    answer = {"error": f"{self.reference}: the import {end}"}
                 child.end()
-                raise _failure(FailureReason.NOT_LOADED, " ".join(detail.split()))
+                raise _failure(FailureReason.NOT_LOADED, " ".join(answer["error"].split()))
             self._name = self._name or answer["name"]
             self._child = child
         return self._child
-
-    def _import_failure(self, child: _Child) -> str:
-        failure = child.failure()
-        if child.is_overdue:
-            return f"{self.reference}: the import did not end within {START_LIMIT_SECONDS:g} s"
-        return f"{self.reference}: the import ended its process: {failure}"
 
 
 def _failure(reason: FailureReason, detail: str) -> AssignorFailedError:
@@ -175,14 +164,11 @@ class _Child:
             env={**without_settings(os.environ), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             start_new_session=True,  # so that `_kill` also ends the processes that the strategy started
         )
-        self._requests = cast("BinaryIO", self._process.stdin)
-        self._answers = cast("BinaryIO", self._process.stdout)
+        self._requests = cast(BinaryIO, self._process.stdin)
+        self._answers = cast(BinaryIO, self._process.stdout)
 
     def ask(self, request: bytes | None, limit_seconds: float) -> dict[str, Any] | None:
-        """Send the request if it is not None. Return the child's next message, or None if the child ended.
-
-        An incomplete line means that the child ended while it wrote the message.
-        """
+        """Send the request if it is not None. Return the child's next complete message, or None if the child ended."""
         self._stderr.truncate(0)
         deadline = Timer(limit_seconds, self._kill_overdue)
         deadline.start()
@@ -198,10 +184,7 @@ class _Child:
             deadline.cancel()
 
     def failure(self) -> AssignorFailedError:
-        """Return an error that describes why the child ended.
-
-        After a timeout, the child's output contains the watchdog's traceback.
-        """
+        """Return the reason why the child ended. After a timeout, its output contains the watchdog's traceback."""
         self._await_exit()
         self._kill()
         self._stderr.seek(0)
@@ -217,10 +200,9 @@ class _Child:
                 stream.close()
 
     def _await_exit(self) -> None:
-        """Wait until the child's exit code is known, but only for a short time.
+        """Wait a short time until the exit code of a child that has closed its output is known.
 
-        Call this function only after the child has closed its output. The function does not reap the child. So the
-        kernel cannot give the process id to a different process.
+        The function does not reap the child. So the kernel cannot give the process id to a different process.
         """
         try:
             for _ in range(100):

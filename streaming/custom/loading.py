@@ -5,12 +5,10 @@ from __future__ import annotations
 from importlib import import_module
 from importlib.metadata import entry_points
 from operator import attrgetter
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
+from assignors.model import PartitionAssignor
 from streaming.config.types.references import is_reference
-
-if TYPE_CHECKING:
-    from assignors.model import PartitionAssignor
 
 ENTRY_POINT_GROUP = "rebalance_monitor.assignors"
 
@@ -20,10 +18,10 @@ class AssignorLoadError(Exception):
 
 
 def installed_references() -> dict[str, str]:
-    """Return the ``module:attribute`` references of all strategies in installed packages. The keys are strategy names.
+    """Return the ``module:attribute`` references of the strategies in installed packages by name. Imports no package.
 
-    No package is imported. If two packages define the same name, the first reference in alphabetical order is used. So
-    the order of installation does not change the result.
+    If two packages define the same name, the first reference in alphabetical order is used. So the order of
+    installation does not change the result.
     """
     references = sorted((point.name, point.value) for point in entry_points(group=ENTRY_POINT_GROUP))
     return dict(reversed(references))
@@ -48,4 +46,4 @@ def load_assignor(reference: str) -> PartitionAssignor:
         raise AssignorLoadError(f"{reference}: {type(error).__name__}: {error}") from error
     if not isinstance(getattr(assignor, "name", None), str) or not callable(getattr(assignor, "assign", None)):
         raise AssignorLoadError(f"{reference}: {type(assignor).__name__} needs an attribute name and a method assign")
-    return cast("PartitionAssignor", assignor)
+    return cast(PartitionAssignor, assignor)

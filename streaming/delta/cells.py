@@ -16,10 +16,9 @@ EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def utc(timestamp_ms: int) -> datetime:
-    """Convert Kafka's milliseconds since 1970 to a time in UTC.
+    """Convert Kafka's milliseconds since 1970 to a time in UTC, limited to the years 1970 to 9999.
 
-    A time before the year 1970 becomes the start of 1970. A time after the year 9999 becomes the end of 9999. Hostile
-    clients can write such times.
+    Hostile clients can write other times.
     """
     return EPOCH + timedelta(milliseconds=min(max(timestamp_ms, 0), LAST_MS))
 

@@ -1,15 +1,14 @@
 """Reads the rows of a table in the order of their commits. So a client can read each row exactly once.
 
-The times of rows do not show the order in which the monitor wrote the rows. For example, after a restart, the monitor
-can write a row with an older time. But the version of a Delta table increases with each commit.
+The times of rows do not show the order of the writes. For example, after a restart, the monitor can write a row with an
+older time. But the version of a Delta table increases with each commit.
 
 1. A commit that only adds files is an append. The rows of the added files are the new rows of this version. The reader
    sorts these rows by time and key, because a commit can list its files in any order. If a commit removes files
    (compaction, deletion of old days), its added files contain no new rows.
 2. Delta stores log entries only for some hours (`tables.versions_kept_hours`). Rows of older commits are read from a
-   snapshot, which is one version of the table. The reader reads one day (`date`) after the other, and sorts the rows of
-   a day by time and key. The order of the rows in a version never changes. A reader continues after the key of the last
-   row that it has read.
+   snapshot, which is one version of the table, day by day, sorted by time and key. This order never changes. A reader
+   continues after the key of the last row that it has read.
 3. Error `GoneError`: a version or one of its files no longer exists, or the table was created again. Error
    `TableReadError`: the storage cannot be read now, but the client can try again.
 """
@@ -44,11 +43,7 @@ class GoneError(Exception):
 
 
 def row_key(row: Row, order: Sequence[str]) -> Key:
-    """Return the key of a row. The first column of `order` is the time.
-
-    >>> row_key({"at": EPOCH + timedelta(seconds=1), "group_id": "g"}, ("at", "group_id"))
-    (1000000, 'g')
-    """
+    """Return the key of a row. The first column of `order` is the time."""
     return (row[order[0]] - EPOCH) // timedelta(microseconds=1), *(row[column] for column in order[1:])
 
 
@@ -68,10 +63,9 @@ def _after(order: Sequence[str], key: Key) -> str:
 
 
 class CommittedTable:
-    """The current version of a table, and its rows in the order of their commits.
+    """The current version of a table, and its rows in the order of their commits. Raises as `StoredTable`.
 
-    Rows have only the given columns. If a file does not have one of these columns, the value is None. Raises
-    NoTableError and TableReadError.
+    Rows have only the given columns. If a file does not have one of these columns, the value is None.
     """
 
     def __init__(self, root: str, table: Table, columns: Sequence[str]) -> None:
@@ -89,10 +83,9 @@ class CommittedTable:
     def snapshot_rows(  # noqa: PLR0913, PLR0917 - the parts of one query
         self, version: int, day: str, since_ms: int, order: Sequence[str], start: Key | int, limit: int
     ) -> list[Row]:
-        """Return rows of one day of a snapshot, sorted by the columns of `order` (rule 2).
+        """Return rows of one day of a snapshot, sorted by the columns of `order`, first by time (rule 2).
 
-        The first column of `order` is the time. If `start` is a key, the result starts after the row with this key. If
-        `start` is a number, the result starts after this many rows.
+        The result starts after the row with the key `start`, or after `start` rows.
         """
         stored = self._at(version)
         offset, after = (start, "true") if isinstance(start, int) else (0, _after(order, start))
@@ -120,10 +113,7 @@ class CommittedTable:
         return sorted(rows, key=lambda row: [row[column] for column in order])
 
     def _file_rows(self, add: Mapping[str, Any]) -> list[Row]:
-        """Return the rows of a data file.
-
-        The values of the partition columns come from the log, because the file does not contain them.
-        """
+        """Return the rows of a data file. The log contains the values of the partition columns."""
         file = pq.ParquetFile(pa.BufferReader(self._read(unquote(add["path"]))))
         existing = [name for name in self._columns if name in file.schema_arrow.names]
         rows, missing = file.read(columns=existing, use_threads=False), dict.fromkeys(self._columns)

@@ -4,10 +4,25 @@ Only delta-rs (`deltalake`) writes to the tables: it appends a hundred times fas
 When the monitor creates a checkpoint, it reads the complete history with delta-spark. Users also query the tables with
 delta-spark.
 
-With Delta's transaction identifier, a repeated append of a batch has no effect. The identifier consists of an
-application id and a batch id. A table stores the last batch id of each application id. A batch is appended only if its
-id is greater than the stored id. A new checkpoint numbers its batches from 0 again. So the application id contains the
-id of the checkpoint and the name of the table.
+With Delta's transaction identifier, a repeated append of a batch has no effect. A table stores the last batch id of
+each application id, and a batch is appended only if its id is greater. A new checkpoint numbers its batches from 0
+again. So the application id contains the id of the checkpoint and the name of the table. Rules for the maintenance:
+
+1. Old versions (log entries and replaced files) are stored for `versions_kept_hours`. So a reader can continue to read
+   an old version that it has opened. Older versions cannot be read (no time travel). Delta's defaults are 30 days for
+   the log and one week for replaced files. With a batch every 2 s, 30 days are 1.3 million log entries, and each append
+   lists all entries.
+2. By default, delta-rs deletes old log entries after each append. With 10,000 log entries, an append took 83 ms. The
+   deletion took 55 ms of this time. So only the maintenance deletes old log entries.
+3. A checkpoint of the log is written every `COMMITS_PER_CHECKPOINT` commits. Then the table is opened again from the
+   new checkpoint. A handle stores a list of files for each commit, and each append reads all stored lists. After 2,000
+   commits, an append needed 200 ms to read the lists.
+4. Transaction identifiers never expire, because they ensure that a batch is appended only once. Every checkpoint
+   contains all transaction identifiers. So `delta.setTransactionRetentionDuration` is not set.
+5. If a writer is killed, files without a log entry can remain. So vacuum checks all files, and not only files that the
+   log marks as removed.
+6. If a step fails, the later steps still run. If a damaged data file cannot be merged, the small files of all other
+   days are still merged. So the log and the number of files stay small.
 """
 
 from __future__ import annotations
@@ -16,8 +31,8 @@ import copy
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import date
 from typing import NamedTuple
 
@@ -25,15 +40,17 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
-from streaming.delta.log_entries import TRANSACTIONS
 from streaming.delta.stored_table import rust_uri
-from streaming.delta.table_files import UnusableTableError, table_refusal
-from streaming.delta.table_upkeep import COMMITS_PER_CHECKPOINT, retention_properties, set_properties, upkeep_steps
+from streaming.delta.table_files import TRANSACTIONS, UnusableTableError, table_refusal
 from streaming.delta.tables import PARTITIONED_BY, SCHEMA_VERSION, TABLES, Table
 from streaming.errors import REPAIR_REMEDY, STAYS, RemedyError
 from streaming.spark.causes import plain_cause
 
 VERSIONS_KEPT_HOURS = 2
+COMMITS_PER_CHECKPOINT = 25
+"""Commits between two checkpoints. Writing a checkpoint takes 12 ms of processor time. Opening the table from the
+checkpoint takes 5 ms. Divided by 25 commits, this is less than the time of one append.
+"""
 
 _VERSION_PROPERTY = "rebalance_monitor.schema_version"
 _log = logging.getLogger(__name__)
@@ -53,10 +70,6 @@ class TableProgress(NamedTuple):
     last_batch: int
 
 
-def _ignore() -> None:
-    """Do nothing."""
-
-
 class DeltaTables:
     """All tables in one root folder. The id of a checkpoint identifies the writer in Delta's transaction identifiers.
 
@@ -66,12 +79,12 @@ class DeltaTables:
     """
 
     def __init__(self, root: str, versions_kept_hours: int = VERSIONS_KEPT_HOURS) -> None:
-        self._root = root.rstrip("/")
+        self.root = root.rstrip("/")
         self._checkpoint_id = ""
         self._versions_kept_hours = versions_kept_hours
         self._open: dict[str, _OpenTable] = {}
-        self.before_append: Callable[[], None] = _ignore
-        self.on_write_failure: Callable[[], None] = _ignore
+        self.before_append: Callable[[], None] = lambda: None
+        self.on_write_failure: Callable[[], None] = lambda: None
 
     def open_all(self) -> None:
         """Create missing tables and check the existing tables.
@@ -89,22 +102,14 @@ class DeltaTables:
                     ) from error
 
     def for_checkpoint(self, checkpoint_id: str) -> DeltaTables:
-        """Return the same tables for the batches of a different checkpoint.
-
-        The old and the new object share handles and locks.
-        """
+        """Return the same tables, handles and locks for the batches of a different checkpoint."""
         tables = copy.copy(self)
         tables._checkpoint_id = checkpoint_id  # noqa: SLF001 - the same class
         return tables
 
-    @property
-    def root(self) -> str:
-        """The folder of all tables."""
-        return self._root
-
     def path(self, table: Table) -> str:
         """Return the folder of a table."""
-        return f"{self._root}/{table.name}"
+        return f"{self.root}/{table.name}"
 
     def is_empty(self, table: Table) -> bool:
         """Return True if the table has no data files."""
@@ -116,11 +121,12 @@ class DeltaTables:
 
     def progress(self) -> dict[str, TableProgress]:
         """Return a mapping from the name of each table to its progress. This takes 2 ms."""
-        return {table.name: self._progress(table, self._open[table.name].handle) for table in TABLES}
-
-    def _progress(self, table: Table, handle: DeltaTable) -> TableProgress:
-        last_batch = handle.transaction_version(self._application_id(table))
-        return TableProgress(handle.version(), -1 if last_batch is None else last_batch)
+        progress = {}
+        for table in TABLES:
+            handle = self._open[table.name].handle
+            last_batch = handle.transaction_version(self._application_id(table))
+            progress[table.name] = TableProgress(handle.version(), -1 if last_batch is None else last_batch)
+        return progress
 
     def _application_id(self, table: Table) -> str:
         return f"{table.name}/{self._checkpoint_id}"
@@ -132,10 +138,7 @@ class DeltaTables:
             return self._open[table.name].append(rows, Transaction(self._application_id(table), batch_id))
 
     def append_batches(self, rows_by_table: Mapping[Table, pa.Table], batch_id: int) -> list[Table]:
-        """Append the rows of a batch to each table. Returns the tables that already contained this batch.
-
-        A table for which the batch has no rows does not change.
-        """
+        """Append the rows of a batch to each table. Returns the tables that already contained this batch."""
         return [
             table
             for table, rows in rows_by_table.items()
@@ -161,30 +164,43 @@ class DeltaTables:
         """Delete rows with a date before `keep_from`, compact small files, and remove files that no version needs.
 
         Every few seconds, a batch adds a small file and a log entry. Without maintenance, a table would grow by tens of
-        thousands of files per day. If the maintenance of one table fails, the other tables are still maintained.
-        Returns a mapping from the path of each failed table to its first error.
+        thousands of files per day. Returns the first error of each failed table by its path.
         """
         hours = self._versions_kept_hours
         failures = ((self.path(table), self._open[table.name].tidy(keep_from, hours)) for table in TABLES)
         return {path: failure for path, failure in failures if failure is not None}
 
     def _open_table(self, table: Table) -> DeltaTable:
-        delta_table = self._create(table)
-        _check_version(delta_table, self.path(table))
-        _add_missing_columns(delta_table, table)
-        set_properties(delta_table, self._versions_kept_hours)
-        return delta_table
-
-    def _create(self, table: Table) -> DeltaTable:
-        return DeltaTable.create(
-            rust_uri(self.path(table)),
+        path, kept = self.path(table), f"interval {self._versions_kept_hours} hours"
+        properties = {  # rules 1 and 3; other Delta readers and writers also use them
+            "delta.logRetentionDuration": kept,
+            "delta.deletedFileRetentionDuration": kept,
+            "delta.checkpointInterval": str(COMMITS_PER_CHECKPOINT),
+        }
+        delta_table = DeltaTable.create(
+            rust_uri(path),
             table.schema,
             mode="ignore",
             partition_by=list(PARTITIONED_BY),
             description=table.row,
-            configuration={_VERSION_PROPERTY: str(SCHEMA_VERSION), **retention_properties(self._versions_kept_hours)},
+            configuration={_VERSION_PROPERTY: str(SCHEMA_VERSION), **properties},
             raise_if_key_not_exists=False,
         )
+        found = delta_table.metadata().configuration.get(_VERSION_PROPERTY)
+        if found != str(SCHEMA_VERSION):
+            raise TableVersionError(
+                f"table {path} has schema version {found or 'none'}, but this monitor writes version {SCHEMA_VERSION}:"
+                " set paths.tables to a different folder, or run the version of the monitor that wrote the table"
+            )
+        try:
+            _add_missing_columns(delta_table, table)
+        except CommitFailedError:  # a different monitor opens the same tables and adds the columns
+            delta_table.update_incremental()
+            _add_missing_columns(delta_table, table)
+        stored = delta_table.metadata().configuration
+        if any(stored.get(name) != value for name, value in properties.items()):
+            delta_table.alter.set_table_properties(properties)
+        return delta_table
 
 
 class _OpenTable:
@@ -197,10 +213,7 @@ class _OpenTable:
         self._is_in_doubt = False
 
     def append(self, rows: pa.Table, transaction: Transaction | None = None) -> bool:
-        """Append rows once.
-
-        Returns False if the table already contains this transaction or a later transaction.
-        """
+        """Append rows once. Returns False if the table already contains this or a later transaction."""
         with self._lock:
             if self._is_in_doubt:
                 self._refresh()
@@ -211,12 +224,20 @@ class _OpenTable:
                 return self._append(rows, transaction)
 
     def tidy(self, keep_from: date, replaced_files_kept_hours: int) -> Exception | None:
-        """Run all steps of maintenance. Other threads can append between two steps.
+        """Run all steps of maintenance, and return the first error (rule 6). The table is valid after each step.
 
-        Returns the first error. If a step fails, the later steps still run (rule 6 of `table_upkeep`).
+        Other threads can append between two steps.
         """
         failure = None
-        for step in (*upkeep_steps(keep_from, replaced_files_kept_hours), self._shorten_log):
+        steps: tuple[Callable[[DeltaTable], object], ...] = (
+            lambda table: table.delete(f"date < '{keep_from.isoformat()}'"),
+            _merge_small_files,
+            lambda table: table.vacuum(
+                replaced_files_kept_hours, dry_run=False, enforce_retention_duration=False, full=True
+            ),
+            self._shorten_log,
+        )
+        for step in steps:
             try:
                 with self._lock:
                     self._refresh()
@@ -251,7 +272,8 @@ class _OpenTable:
         """Write a checkpoint of the table's log. An error is only logged, because the rows are already committed."""
         try:
             self.handle.create_checkpoint()
-            self._reopen()
+            self.handle = DeltaTable(self.handle.table_uri)
+            self._checkpoint_version = self.handle.version()
         except (DeltaError, OSError) as error:
             _log.warning("could not write a checkpoint of table %s: %s", self.handle.table_uri, error)
 
@@ -260,17 +282,14 @@ class _OpenTable:
         self.handle.update_incremental()
         self._is_in_doubt = False
 
-    def _reopen(self) -> None:
-        self.handle = DeltaTable(self.handle.table_uri)
-        self._checkpoint_version = self.handle.version()
 
-
-def _commit(delta_table: DeltaTable, rows: pa.Table, transactions: Iterable[Transaction]) -> None:
-    identifiers = list(transactions)
-    properties = CommitProperties(custom_metadata={TRANSACTIONS: str(len(identifiers))}, app_transactions=identifiers)
+def _commit(delta_table: DeltaTable, rows: pa.Table, transactions: list[Transaction]) -> None:
+    properties = CommitProperties(custom_metadata={TRANSACTIONS: str(len(transactions))}, app_transactions=transactions)
+    # Delta refuses rows whose column comments differ from the column comments of the table.
+    without_comments = pa.schema([field.remove_metadata() for field in rows.schema])
     write_deltalake(
         delta_table,
-        _without_comments(rows),
+        rows.cast(without_comments),
         mode="append",
         schema_mode="merge",  # writes null into columns that only a later version of the monitor knows
         commit_properties=properties,
@@ -283,32 +302,18 @@ def _add_missing_columns(delta_table: DeltaTable, table: Table) -> None:
 
     In existing rows, the new columns are null. An earlier version of the monitor can still append rows (`_commit`).
     """
-    try:
-        _add_columns(delta_table, table)
-    except CommitFailedError:  # a different monitor opens the same tables and adds the columns
-        delta_table.update_incremental()
-        _add_columns(delta_table, table)
-
-
-def _add_columns(delta_table: DeltaTable, table: Table) -> None:
     known = {field.name for field in delta_table.schema().fields}
     if missing := [field for field in Schema.from_arrow(table.schema).fields if field.name not in known]:
         delta_table.alter.add_columns(missing, post_commithook_properties=_NO_HOOKS)
         _log.info("added columns to table %s: %s", delta_table.table_uri, ", ".join(field.name for field in missing))
 
 
-def _without_comments(rows: pa.Table) -> pa.Table:
-    """Remove the column comments from the schema of the rows.
-
-    Delta refuses rows whose column comments differ from the column comments of the table.
-    """
-    return rows.cast(pa.schema([field.remove_metadata() for field in rows.schema]))
-
-
-def _check_version(delta_table: DeltaTable, path: str) -> None:
-    found = delta_table.metadata().configuration.get(_VERSION_PROPERTY)
-    if found != str(SCHEMA_VERSION):
-        raise TableVersionError(
-            f"table {path} has schema version {found or 'none'}, but this monitor writes version {SCHEMA_VERSION}:"
-            " set paths.tables to a different folder, or run the version of the monitor that wrote the table"
-        )
+def _merge_small_files(table: DeltaTable) -> None:
+    """Merge the small files of each day. If a file is damaged, first merge all other days (rule 6)."""
+    try:
+        table.optimize.compact()
+    except DeltaError:
+        for day in sorted({partition["date"] for partition in table.partitions()}):
+            with suppress(DeltaError):
+                table.optimize.compact(partition_filters=[("date", "=", day)])
+        raise

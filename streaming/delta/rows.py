@@ -32,14 +32,14 @@ from streaming.evaluation.rebalances.member_changes import MemberChange
 from streaming.evaluation.rebalances.rebalance_history import ReportedRebalance
 from streaming.evaluation.snapshot_evaluation import Evaluation
 from streaming.events import Position
-from streaming.group.members import GroupMember, TopicPartitions, members
+from streaming.group.members import TopicPartitions, members
 from streaming.group.not_known import not_known
 from streaming.group.snapshot import GroupSnapshot
 
 CELLS_PER_PART = 5_000
-"""Number of cells and list elements after which rows are converted to Arrow.
+"""Number of cells and list elements after which rows are converted to Arrow, which needs less memory than Python.
 
-Rows in Python need several times the memory of rows in Arrow. A row of a group with 1,000 members needs 7 MB.
+A row of a group with 1,000 members needs 7 MB in Python.
 """
 
 
@@ -65,10 +65,7 @@ def _parts(rows: Iterable[Row]) -> Iterator[list[Row]]:
 def update_rows(
     cluster: str, updates: Sequence[GroupUpdate], decisions: SkipDecisions
 ) -> Mapping[Table, Iterator[Row]]:
-    """Return the rows that one batch of group updates adds to the tables.
-
-    `decisions` shows for each `Skip` whether its generations were failed rebalances.
-    """
+    """Return the rows that one batch of group updates adds to the tables."""
     ids = [update.record.snapshot.group_id for update in updates]
     evaluations = [
         ({**record_cells(cluster, evaluation.position), "group_id": group_id}, evaluation)
@@ -166,27 +163,26 @@ def _generation_row(cluster: str, snapshot: GroupSnapshot, decisions: SkipDecisi
 
 def _members(snapshot: GroupSnapshot) -> list[Row]:
     unnamed = snapshot.modern.unnamed_topic_ids() if snapshot.modern else frozenset()
-    return [_member(member, unnamed) for member in members(snapshot)]
+    return [
+        {
+            "member_id": member.member_id,
+            "group_instance_id": member.group_instance_id,
+            "client_id": member.client_id,
+            "client_host": member.client_host,
+            "rack_id": member.rack_id,
+            "subscription": None if member.subscribed_topics is None else list(member.subscribed_topics),
+            "subscribed_regex": member.subscribed_regex,
+            "member_epoch": member.member_epoch,
+            "owned": _partitions(member.owned, unnamed),
+            "assignment": _partitions(member.assigned, unnamed),
+            "target": _partitions(member.target, unnamed),
+            "pending_revocation": _partitions(member.pending_revocation, unnamed),
+        }
+        for member in members(snapshot)
+    ]
 
 
-def _member(member: GroupMember, unnamed: frozenset[str]) -> Row:
-    return {
-        "member_id": member.member_id,
-        "group_instance_id": member.group_instance_id,
-        "client_id": member.client_id,
-        "client_host": member.client_host,
-        "rack_id": member.rack_id,
-        "subscription": None if member.subscribed_topics is None else list(member.subscribed_topics),
-        "subscribed_regex": member.subscribed_regex,
-        "member_epoch": member.member_epoch,
-        "owned": _partitions(member.owned, unnamed),
-        "assignment": _partitions(member.assigned, unnamed),
-        "target": _partitions(member.target, unnamed),
-        "pending_revocation": _partitions(member.pending_revocation, unnamed),
-    }
-
-
-def _partitions(topic_partitions: TopicPartitions | None, unnamed: frozenset[str]) -> list[Row] | None:
+def _partitions(topic_partitions: TopicPartitions | None, unnamed: frozenset[str] = frozenset()) -> list[Row] | None:
     if topic_partitions is None:
         return None
     return [
@@ -214,9 +210,9 @@ def _rebalance_row(cluster: str, group_id: str, reported: ReportedRebalance) -> 
         "fewest_moves": movement.fewest_moves,
         "fewest_is_exact": None if movement.fewest_moves is None else movement.is_exact,
         "withheld_partitions": len(movement.withheld),
-        "unowned": _partitions(movement.unowned, frozenset()),
+        "unowned": _partitions(movement.unowned),
         "unowned_before_partitions": movement.unowned_before_partitions,
-        "claimed_twice": _partitions(claims.claimed_twice, frozenset()),
+        "claimed_twice": _partitions(claims.claimed_twice),
         "eager_claimers": claims.eager_claimers,
         "subscriptions": claims.subscriptions,
         "sync_time_ms": rebalance.sync_time_ms,
@@ -234,14 +230,9 @@ def _rebalance_row(cluster: str, group_id: str, reported: ReportedRebalance) -> 
 
 def _change(change: MemberChange) -> Row:
     return {
-        "member_id": change.member_id,
-        "previous_member_id": change.previous_member_id,
-        "group_instance_id": change.group_instance_id,
-        "client_id": change.client_id,
-        "client_host": change.client_host,
-        "changes": list(change.changes),
-        "revoked": _partitions(change.revoked, frozenset()),
-        "assigned": _partitions(change.assigned, frozenset()),
+        **msgspec.structs.asdict(change),
+        "revoked": _partitions(change.revoked),
+        "assigned": _partitions(change.assigned),
     }
 
 
@@ -255,15 +246,7 @@ def _drift_row(key: Row, evaluation: Evaluation, drift: StrategyDrift) -> Row:
         "verdict": drift.verdict,
         "reason": drift.reason,
         "drift_partitions": drift.drift_partitions,
-        "misplaced": [
-            {
-                "topic": misplaced.topic,
-                "partition": misplaced.partition,
-                "actual_members": list(misplaced.actual_members),
-                "expected_member": misplaced.expected_member,
-            }
-            for misplaced in drift.misplaced
-        ],
+        "misplaced": [msgspec.structs.asdict(misplaced) for misplaced in drift.misplaced],
         "violations": list(drift.violations),
         "assigned_by": evaluation.assigned_by.implementation if evaluation.assigned_by else None,
         "evidence": list(evaluation.assigned_by.evidence) if evaluation.assigned_by else [],
@@ -275,10 +258,7 @@ def _drift_row(key: Row, evaluation: Evaluation, drift: StrategyDrift) -> Row:
 def condition_rows(
     cluster: str, sampled_at_ms: int, changes: Iterable[ConditionChange], *, is_repeated: bool = False
 ) -> list[Row]:
-    """Return the rows of `group_conditions`: one row for each condition that started or ended at one sample.
-
-    If `is_repeated` is True, the conditions started at an earlier sample, and the rows repeat them.
-    """
+    """Return the rows of `group_conditions` for conditions that started or ended, or (`is_repeated`) are active."""
     sampled_time = utc(sampled_at_ms)
     return [
         {
@@ -320,10 +300,7 @@ def lag_cause_row(cluster: str, sampled_at_ms: int, group_id: str, cause: Cause)
 
 
 def lag_cause_end(row: Row, sampled_at_ms: int) -> Row:
-    """Return the row of `lag_causes` for a cause that ends at the last sample.
-
-    `row` is the last row of the cause.
-    """
+    """Return the row of `lag_causes` for a cause that ends at the last sample. `row` is its last row."""
     return {**repeat_lag_cause(row, sampled_at_ms), "active": False, "is_repeated": False}
 
 

@@ -41,7 +41,7 @@ class StoredTable:
 
     @property
     def columns(self) -> frozenset[str]:
-        """The names of the columns. A table of an earlier version can have fewer columns."""
+        """The names of the columns. An old table can have fewer columns than its schema."""
         return frozenset(field.name for field in self._stored.schema().fields)
 
     def files(self) -> pa.Table:
@@ -64,8 +64,7 @@ class StoredTable:
     def rows_sampled_between(self, since: datetime, until: datetime) -> int:
         """Return the total number of rows of the files that contain samples between these times. No file is opened.
 
-        The log of the table contains the number of rows of each file. If the log contains no sample times for a file,
-        the result includes all rows of the file.
+        If the log contains no sample times for a file, the result includes all rows of the file.
         """
         files = self.files()
         is_since = pc.fill_null(pc.greater_equal(files["max.sampled_time"], pa.scalar(since)), fill_value=True)
@@ -80,8 +79,7 @@ class StoredTable:
 def as_rows(found: pa.Table, path: str) -> list[dict[str, Any]]:
     """Convert rows of the table at `path` to Python objects.
 
-    Raises TableReadError for a value that no Python object can have. A damaged file can contain a time after the year
-    9999, or text that is not UTF-8.
+    Raises TableReadError for damaged values: a time after the year 9999, or text that is not UTF-8.
     """
     try:
         columns = [_times(column) if column.type == TIME else column.to_pylist() for column in found.columns]
@@ -91,9 +89,7 @@ def as_rows(found: pa.Table, path: str) -> list[dict[str, Any]]:
 
 
 def _times(column: pa.ChunkedArray) -> list[datetime | None]:
-    """Convert a column of times to Python objects.
-
-    For a type with a time zone, Arrow's own conversion takes eight times as long.
+    """Convert a column of times to Python objects. Arrow's own conversion of a time zone takes eight times as long.
 
     >>> _times(pa.chunked_array([pa.array([None, 1_000_000], TIME)]))
     [None, datetime.datetime(1970, 1, 1, 0, 0, 1, tzinfo=datetime.timezone.utc)]
@@ -130,15 +126,16 @@ def where(equal: Mapping[str, str | int | bool | None], dates: Collection[date] 
     >>> where({"group_id": "\ud800"})
     'true AND false'
     """
-    terms = ["true", *(_equals(column, value) for column, value in equal.items() if value is not None)]
+    terms = ["true"]
+    for column, value in equal.items():
+        if isinstance(value, str) and not is_storable(value):
+            terms.append("false")
+        elif value is not None:
+            terms.append(f"{column} = {sql_literal(value)}")
     if dates is not None:
-        terms.append(f"date IN ({', '.join(_quote(day.isoformat()) for day in sorted(dates))})" if dates else "false")
+        days = ", ".join(f"'{day.isoformat()}'" for day in sorted(dates))
+        terms.append(f"date IN ({days})" if dates else "false")
     return " AND ".join(terms)
-
-
-def _equals(column: str, value: str | int) -> str:
-    is_possible = not isinstance(value, str) or is_storable(value)
-    return f"{column} = {sql_literal(value)}" if is_possible else "false"
 
 
 def is_storable(text: str) -> bool:
@@ -163,11 +160,7 @@ def sql_literal(value: str | int) -> str:
     >>> sql_literal("it's"), sql_literal(7), sql_literal(True)
     ("'it''s'", '7', 'True')
     """
-    return _quote(value) if isinstance(value, str) else str(value)
-
-
-def _quote(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+    return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else str(value)
 
 
 def read_error(path: str, error: Exception) -> TableReadError:

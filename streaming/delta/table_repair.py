@@ -1,13 +1,11 @@
-"""Repairs a damaged table on a local disk. No file is deleted.
-
-To *move* a file *aside* means: move the file from the table to a separate folder.
+"""Repairs a damaged table on a local disk. No file is deleted: *aside* means moved to a separate folder.
 
 1. The first damaged log entry and all later entries are moved aside. The table then has the last version before the
    first damaged log entry.
 2. A damaged checkpoint of the log is moved aside. Then the log is read from the previous checkpoint, or from version 0.
    This repairs the table if all later log entries are complete.
-3. If the log entry with the version of the last checkpoint is missing, the repair creates an entry without actions. No
-   action is lost, because the checkpoint contains all actions.
+3. If the log entry with the version of the last checkpoint is missing, the repair creates an entry without actions,
+   because the checkpoint contains all actions.
 4. All rows are read. Damaged data files are moved aside. Damaged and missing data files are removed from the log
    (Delta's `FSCK REPAIR TABLE`).
 5. If the table is still damaged after the other repairs, the whole table is moved aside. The monitor then creates a new
@@ -71,7 +69,8 @@ def _repair_log(folder: LocalFolder, aside: Path) -> list[str]:
             )
             continue
         if match:
-            removed = _entries_from(folder, int(match[1]))
+            entries = ((entry, _VERSION.fullmatch(entry)) for entry in folder.names(LOG))
+            removed = [entry for entry, other in entries if other and int(other[1]) >= int(match[1])]
             done.append(f"restored to version {int(match[1]) - 1}, without the damaged end of its log")
             if not removed or int(match[1]) == 0:
                 break
@@ -83,11 +82,6 @@ def _repair_log(folder: LocalFolder, aside: Path) -> list[str]:
         for entry in removed:
             _move_aside(folder.root / LOG / entry, aside, aside / LOG / entry)
     return done
-
-
-def _entries_from(folder: LocalFolder, version: int) -> list[str]:
-    entries = ((name, _VERSION.fullmatch(name)) for name in folder.names(LOG))
-    return [name for name, match in entries if match and int(match[1]) >= version]
 
 
 def _repair_rows(folder: LocalFolder, aside: Path, on_loss: OnLoss) -> list[str]:

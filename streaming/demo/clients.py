@@ -7,20 +7,16 @@ from __future__ import annotations
 
 import logging
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterable
 
 import click
 from kafka import KafkaProducer
 from kafka.errors import KafkaError
 
-from streaming.demo.groups import DEMO_GROUPS, DemoGroup, DemoMember
+from streaming.demo.groups import DEMO_GROUPS, DemoGroup
 from streaming.demo.pace import MembershipPeriod
+from streaming.demo.topics import DemoTopic
 from streaming.stop_signals import stop_event
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
-
-    from streaming.demo.topics import DemoTopic
 
 _LOGGER = logging.getLogger(__name__)
 _PRODUCE_INTERVAL_SECONDS = 0.5
@@ -57,26 +53,18 @@ def run_members(bootstrap_servers: str, groups: Iterable[DemoGroup], stop: threa
 
 
 def _run_member(bootstrap_servers: str, group: DemoGroup, number: int, stop: threading.Event) -> None:
-    """Join and leave the group repeatedly, at the configured times of this member, until the process stops."""
     member, client_id = group.members[number], f"{group.group_id}-{number}"
-    consume = _load_consume_function(group)
+    # The imports are here, so that each process loads only its own client library.
+    if group.client == "librdkafka":
+        from streaming.demo.librdkafka_member import consume  # noqa: PLC0415
+    else:
+        from streaming.demo.kafka_python_member import consume  # noqa: PLC0415
 
     def join_and_leave() -> None:
         consume(bootstrap_servers, group, member, client_id, MembershipPeriod(stop, member.stay_seconds or None))
         stop.wait(member.absence_seconds)
 
     _repeat_until_stopped(join_and_leave, stop)
-
-
-def _load_consume_function(group: DemoGroup) -> Callable[[str, DemoGroup, DemoMember, str, MembershipPeriod], None]:
-    # The imports are here, so that each process loads only its own client library.
-    if group.client == "librdkafka":
-        from streaming.demo import librdkafka_member  # noqa: PLC0415
-
-        return librdkafka_member.consume
-    from streaming.demo import kafka_python_member  # noqa: PLC0415
-
-    return kafka_python_member.consume
 
 
 def _repeat_until_stopped(action: Callable[[], None], stop: threading.Event) -> None:

@@ -87,11 +87,8 @@ class DemoEnvironment:
         config = self._folder / "monitor.toml"
         config.write_text(self._settings())
         # Settings in the environment would override the file, but they belong to a different monitor.
-        return ChildProcess(
-            [sys.executable, "-m", "streaming.cli", "run", "--config", str(config)],
-            self.monitor_log,
-            without_settings(os.environ),
-        )
+        command = [sys.executable, "-m", "streaming.cli", "run", "--config", str(config)]
+        return ChildProcess(command, self.monitor_log, without_settings(os.environ))
 
     def _settings(self) -> str:
         sections: dict[str, dict[str, object]] = {
@@ -106,14 +103,12 @@ class DemoEnvironment:
             # By default, Spark creates this folder in the current folder.
             "spark.conf": {'"spark.sql.warehouse.dir"': str(self._folder / "warehouse")},
         }
-        return "\n".join(
-            f"[{name}]\n" + "".join(f"{key} = {_toml(value)}\n" for key, value in section.items())
-            for name, section in sections.items()
-        )
-
-
-def _toml(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)  # JSON strings, numbers and lists are also valid TOML
+        lines = []
+        for name, section in sections.items():
+            lines.append(f"[{name}]\n")
+            # JSON strings, numbers and lists are also valid TOML.
+            lines += [f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in section.items()]
+        return "".join(lines)
 
 
 def last_log_line(log: Path) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 from kafka import KafkaConsumer, TopicPartition
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
@@ -13,10 +12,8 @@ from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAs
 from kafka.errors import KafkaError
 
 from streaming.demo.affinity import AffinityAssignor
+from streaming.demo.groups import DemoGroup, DemoMember
 from streaming.demo.pace import FETCH_BYTES, FETCH_WAIT_MS, HEARTBEAT_MS, POLL_SECONDS, SESSION_MS, MembershipPeriod
-
-if TYPE_CHECKING:
-    from streaming.demo.groups import DemoGroup, DemoMember
 
 _LOGGER = logging.getLogger(__name__)
 

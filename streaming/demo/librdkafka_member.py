@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import logging
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 from confluent_kafka import Consumer, KafkaException
 
+from streaming.demo.groups import DemoGroup, DemoMember
 from streaming.demo.pace import FETCH_BYTES, FETCH_WAIT_MS, HEARTBEAT_MS, POLL_SECONDS, SESSION_MS, MembershipPeriod
-
-if TYPE_CHECKING:
-    from streaming.demo.groups import DemoGroup, DemoMember
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -33,7 +30,7 @@ def consume(
 def _configuration(
     bootstrap_servers: str, group: DemoGroup, member: DemoMember, client_id: str
 ) -> dict[str, str | int | bool]:
-    common: dict[str, str | int | bool] = {
+    configuration: dict[str, str | int | bool] = {
         "bootstrap.servers": bootstrap_servers,
         "group.id": group.group_id,
         "client.id": client_id,
@@ -43,15 +40,14 @@ def _configuration(
         "fetch.wait.max.ms": FETCH_WAIT_MS,
     }
     if member.group_instance_id is not None:
-        common["group.instance.id"] = member.group_instance_id
+        configuration["group.instance.id"] = member.group_instance_id
     if group.group_protocol == "consumer":  # the broker sets the strategy, heartbeat interval and session timeout
-        return {**common, "group.protocol": "consumer"}
-    classic: dict[str, str | int | bool] = {
-        "partition.assignment.strategy": group.protocol,
-        "heartbeat.interval.ms": HEARTBEAT_MS,
-        "session.timeout.ms": SESSION_MS,
-    }
-    return {**common, **classic}
+        configuration["group.protocol"] = "consumer"
+    else:
+        configuration["partition.assignment.strategy"] = group.protocol
+        configuration["heartbeat.interval.ms"] = HEARTBEAT_MS
+        configuration["session.timeout.ms"] = SESSION_MS
+    return configuration
 
 
 def _commit(consumer: Consumer, group: DemoGroup) -> None:

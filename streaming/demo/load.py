@@ -5,19 +5,16 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import TracebackType
+
+from typing_extensions import Self
 
 from streaming.child_process import ChildProcess
 from streaming.demo.groups import DEMO_GROUPS, DemoGroup
 from streaming.demo.topics import DEMO_TOPICS, create_demo_topics
 from streaming.errors import RemedyError
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-    from types import TracebackType
-
-    from typing_extensions import Self
 
 _STOP_GRACE_SECONDS = 8.0
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import threading
 
 POLL_SECONDS = 1.0
 """Timeout of a poll. After the end of its membership period, a member leaves within this time."""

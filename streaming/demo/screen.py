@@ -29,10 +29,7 @@ _LINES_OF_SHORTEST_TABLE = len(DEMO_GROUPS) + 3
 
 
 def demo_console() -> Console:
-    """Return a console for standard output.
-
-    If standard output is not a terminal, the console has 160 columns.
-    """
+    """Return a console for standard output. If standard output is not a terminal, the console has 160 columns."""
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=_LOG_COLUMNS)
 
@@ -40,8 +37,7 @@ def demo_console() -> Console:
 class Screen:
     """Shows the current step while the demo starts. After the start, shows the table of groups.
 
-    `started` is the value of time.monotonic() at the start. `notes` contains the lines below the table: the keys are
-    titles, and the values are texts.
+    `started` is the value of time.monotonic() at the start. `notes` maps the titles to the texts below the table.
     """
 
     def __init__(self, console: Console, started: float, notes: Mapping[str, str]) -> None:

@@ -35,7 +35,10 @@ SEVERITIES: Final = ("critical", "warning", "info")
 FIXED_LABELS: Final = ("alertname", "severity", "cluster", "group")
 """Labels of the test alerts. The command line cannot set these labels."""
 DROPPING_RECEIVERS: Final = ("nobody", "null")
-"""Receivers without an address: `nobody` in `deploy/`, and `null` of kube-prometheus-stack."""
+"""Receivers without an address: `nobody` in `deploy/`, and `null` of kube-prometheus-stack.
+
+An AlertmanagerConfig names its receivers `namespace/config/receiver`.
+"""
 RULE_GROUPS: Final = tuple(
     f"rebalance-monitor-{subject}"
     for subject in ("recording", "assignments", "rebalances", "progress", "retention", "coordinators", "monitor")
@@ -75,9 +78,8 @@ def scrape_finding(
     if any(target.scrape_url in own_urls for target in candidates):
         return ok(point, jobs)
     text = f"the series come from {jobs}, but not from port {port} of this machine"
-    return note(
-        point, text, "check that this monitor is one of these instances, because Prometheus must scrape each monitor"
-    )
+    remedy = "check that this monitor is one of these instances, because Prometheus must scrape each monitor"
+    return note(point, text, remedy)
 
 
 def _job_and_instance(labels: Labels) -> tuple[str, str]:
@@ -87,11 +89,7 @@ def _job_and_instance(labels: Labels) -> tuple[str, str]:
 def _candidates(
     targets: Sequence[ScrapedTarget], scraped: Collection[tuple[str, str]], port: int, own_urls: Collection[str]
 ) -> Sequence[ScrapedTarget]:
-    """Return the targets that can be this monitor.
-
-    Targets with the address of this monitor have priority over targets with a series of the cluster. Targets with a
-    typical job name or URL have the lowest priority.
-    """
+    """Return the targets that can be this monitor. The best matches come first, and exclude the other targets."""
     return (
         [target for target in targets if target.scrape_url in own_urls]
         or [target for target in targets if _job_and_instance(target.labels) in scraped]
@@ -127,11 +125,8 @@ def alertmanagers_finding(active: Sequence[str]) -> Finding:
     """Return the finding about the Alertmanagers to which Prometheus sends alerts."""
     if active:
         return ok(ALERTS_SENT, f"to {', '.join(active)}")
-    return failed(
-        ALERTS_SENT,
-        "Prometheus has no active Alertmanager",
-        "add Alertmanager to the section alerting of Prometheus' configuration",
-    )
+    remedy = "add Alertmanager to the section alerting of Prometheus' configuration"
+    return failed(ALERTS_SENT, "Prometheus has no active Alertmanager", remedy)
 
 
 def labels_to_send(cluster: str, labels: Labels) -> list[Labels]:
@@ -179,24 +174,17 @@ def sent_findings(sent: Sequence[StoredAlert]) -> Iterator[Finding]:
             yield failed(point, f"sent, but suppressed by silence {silences}", "end the silence")
         elif alert.status.inhibited_by:
             text = f"sent, but suppressed by alert {', '.join(alert.status.inhibited_by)} of a different group"
-            remedy = (
-                "add cluster and group to `equal` of the inhibition rule. Otherwise, the rule also suppresses real"
-                " alerts"
-            )
-            yield failed(point, text, remedy)
+            otherwise = "Otherwise, the rule also suppresses real alerts"
+            yield failed(point, text, f"add cluster and group to `equal` of the inhibition rule. {otherwise}")
         elif not receivers:
             yield failed(point, "sent, but it has no receiver", "add a route to the configuration of Alertmanager")
-        elif all(_is_dropping(receiver) for receiver in receivers):
+        elif all(receiver.rpartition("/")[2] in DROPPING_RECEIVERS for receiver in receivers):
             text = f"sent, and dropped by the receiver {', '.join(receivers)}"
             if severity == "info":
                 yield ok(point, f"{text}, because this severity needs no notification")
             else:
-                remedy = f"add a route for the severity {severity}. Otherwise, such alerts notify nobody"
-                yield note(point, text, remedy)
+                yield note(
+                    point, text, f"add a route for the severity {severity}. Otherwise, such alerts notify nobody"
+                )
         else:
             yield ok(point, f"sent to {', '.join(receivers)}; check that it arrived there")
-
-
-def _is_dropping(receiver: str) -> bool:
-    """Return True if a receiver drops alerts. An AlertmanagerConfig names its receivers `namespace/config/receiver`."""
-    return receiver.rpartition("/")[2] in DROPPING_RECEIVERS

@@ -14,21 +14,7 @@ import psutil
 from msgspec import DecodeError, ValidationError, json
 
 from streaming.config.secret_settings import without_credentials
-from streaming.doctor.alerting import (
-    ALERTMANAGER,
-    ALERTS_SENT,
-    RULES,
-    SCRAPE,
-    TEST_ALERT,
-    TEST_ALERT_SECONDS,
-    Labels,
-    alertmanagers_finding,
-    alerts_to_send,
-    labels_to_send,
-    rules_finding,
-    scrape_finding,
-    sent_findings,
-)
+from streaming.doctor import alerting
 from streaming.doctor.answers import (
     Alertmanagers,
     AlertmanagerStatus,
@@ -65,8 +51,7 @@ class _Server:
     url: str
 
     def get(self, path: str, answer: type[T]) -> T:
-        """Return the decoded JSON of the response."""
-        content = self._request(path)
+        content = self.request(path)
         try:
             return json.decode(content, type=answer)
         except ValidationError as error:
@@ -75,11 +60,8 @@ class _Server:
             reason = f"no valid JSON ({error})"
         raise NoAnswerError(f"{self.url}{path} returned {reason}: check that {self.product} is at this address")
 
-    def post(self, path: str, body: object) -> None:
-        """Send JSON, and ignore the content of the response."""
-        self._request(path, json.encode(body))
-
-    def _request(self, path: str, body: bytes | None = None) -> bytes:
+    def request(self, path: str, body: bytes | None = None) -> bytes:
+        """Return the content of the response. The request is a POST if `body` is set."""
         try:
             status, content = request(self.url, path, body)
         except (OSError, HTTPException, ValueError) as error:
@@ -101,7 +83,7 @@ class AlertingCheck:
 
     def __init__(self, prometheus: str, alertmanager: str) -> None:
         self._prometheus = _Server(PROMETHEUS, prometheus)
-        self._alertmanager = _Server(ALERTMANAGER, alertmanager)
+        self._alertmanager = _Server(alerting.ALERTMANAGER, alertmanager)
 
     def prometheus_findings(self, clusters: Sequence[str], port: int) -> Iterator[Finding]:
         """Yield the findings about the scrape job of each cluster, the rules, and the address of Alertmanager."""
@@ -122,51 +104,48 @@ class AlertingCheck:
             return
         own_urls = {target.scrape_url for target in targets if _is_this_monitor(target.scrape_url, port)}
         for cluster in clusters:
-            yield scrape_finding(cluster, port, targets, [one.metric for one in series], own_urls)
-        yield rules_finding(rules)
-        yield alertmanagers_finding(alertmanagers)
+            yield alerting.scrape_finding(cluster, port, targets, [one.metric for one in series], own_urls)
+        yield alerting.rules_finding(rules)
+        yield alerting.alertmanagers_finding(alertmanagers)
         if not self._alertmanager.url and alertmanagers:
-            self._alertmanager = _Server(ALERTMANAGER, alertmanagers[0])
+            self._alertmanager = _Server(alerting.ALERTMANAGER, alertmanagers[0])
 
     def alertmanager_finding(self) -> Finding:
         """Check that Alertmanager answers, and return the finding."""
         if not self._alertmanager.url:
             remedy = "set --alertmanager or links.alertmanager_url"
-            return not_checked(ALERTMANAGER, "the address of Alertmanager is not set", remedy)
+            return not_checked(alerting.ALERTMANAGER, "the address of Alertmanager is not set", remedy)
         try:
             status = self._alertmanager.get("/api/v2/status", AlertmanagerStatus)
         except RemedyError as error:
-            return from_error(ALERTMANAGER, error)
-        return ok(ALERTMANAGER, f"version {status.version_info.version} at {self._alertmanager.url}")
+            return from_error(alerting.ALERTMANAGER, error)
+        return ok(alerting.ALERTMANAGER, f"version {status.version_info.version} at {self._alertmanager.url}")
 
     def send_test_alerts(
-        self, cluster: str, labels: Labels, now: datetime, pause: Callable[[float], None]
+        self, cluster: str, labels: alerting.Labels, now: datetime, pause: Callable[[float], None]
     ) -> Iterator[Finding]:
         """Send one test alert for each severity, and yield one finding with the receivers of each alert."""
         if not self._alertmanager.url:
             remedy = "set --alertmanager or links.alertmanager_url"
             yield failed(TEST_ALERTS, "not sent, because the address of Alertmanager is unknown", remedy)
             return
-        ends = now + timedelta(seconds=TEST_ALERT_SECONDS)
-        alerts = alerts_to_send(cluster, labels, now.isoformat(), ends.isoformat())
+        ends = now + timedelta(seconds=alerting.TEST_ALERT_SECONDS)
+        alerts = alerting.alerts_to_send(cluster, labels, now.isoformat(), ends.isoformat())
         try:
-            self._alertmanager.post("/api/v2/alerts", alerts)
+            self._alertmanager.request("/api/v2/alerts", json.encode(alerts))
         except RemedyError as error:
             yield from_error(TEST_ALERTS, error)
             return
         try:
-            sent = self._sent(labels_to_send(cluster, labels), pause)
+            sent = self._sent(alerting.labels_to_send(cluster, labels), pause)
         except RemedyError as error:
             yield from_error(TEST_ALERTS, NoAnswerError(f"sent, but its receivers are unknown, because {error}"))
         else:
-            yield from sent_findings(sent)
+            yield from alerting.sent_findings(sent)
 
-    def _sent(self, labels: Sequence[Labels], pause: Callable[[float], None]) -> Sequence[StoredAlert]:
-        """Return the test alerts with `labels`. Wait until Alertmanager has applied silences and inhibition rules.
-
-        The function stops waiting after `_ATTEMPTS` requests.
-        """
-        query = urlencode({"filter": f'alertname="{TEST_ALERT}"'})
+    def _sent(self, labels: Sequence[alerting.Labels], pause: Callable[[float], None]) -> Sequence[StoredAlert]:
+        """Return the test alerts with `labels`. Wait until Alertmanager has applied silences and inhibition rules."""
+        query = urlencode({"filter": f'alertname="{alerting.TEST_ALERT}"'})
         for _ in range(_ATTEMPTS):
             pause(_PAUSE_SECONDS)
             stored = self._alertmanager.get(f"/api/v2/alerts?{query}", list[StoredAlert])
@@ -177,15 +156,12 @@ class AlertingCheck:
 
 
 def _unchecked(clusters: Sequence[str], reason: str, remedy: str | None = None) -> Iterator[Finding]:
-    for point in (*(f"{SCRAPE} of {cluster!r}" for cluster in clusters), RULES, ALERTS_SENT):
+    for point in (*(f"{alerting.SCRAPE} of {cluster!r}" for cluster in clusters), alerting.RULES, alerting.ALERTS_SENT):
         yield not_checked(point, reason, remedy)
 
 
 def _is_this_monitor(url: str, port: int) -> bool:
-    """Return True if a URL contains `port` and an address of this machine.
-
-    Host names are resolved only if the port matches.
-    """
+    """Return True if a URL contains `port` and an address of this machine."""
     try:
         parts = urlsplit(url)
         if parts.port != port or not parts.hostname:

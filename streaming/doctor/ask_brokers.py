@@ -165,8 +165,7 @@ def _leaders(ends: OffsetsTopicEnds) -> frozenset[int]:
 def _request_ends(connection: Connection, asked: set[int], now_ms: Callable[[], int]) -> OffsetsTopicEnds:
     """Request the leaders and the end offsets of `__consumer_offsets` from the brokers in `asked`.
 
-    A broker that does not answer is removed from `asked`. Partitions whose leader does not answer have no end offset.
-    Raises KafkaError if no broker answers.
+    A broker that does not answer is removed from `asked`. Raises KafkaError if no broker answers.
     """
     asked_ms, leaders = now_ms(), _request_leaders(connection, asked)
     partitions_by_leader = {

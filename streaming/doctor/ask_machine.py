@@ -11,7 +11,7 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -21,22 +21,8 @@ from streaming.config.load import Settings
 from streaming.config.settings import MetricsSettings
 from streaming.custom.guarded_assignor import GuardedAssignor
 from streaming.delta.table_files import refuse_damaged_tables
+from streaming.doctor import machine
 from streaming.doctor.finding import Finding, failed, from_error, note, ok
-from streaming.doctor.machine import (
-    CHECKPOINT,
-    JARS,
-    JAVA,
-    PORT,
-    STRATEGIES,
-    TABLES,
-    TEMPORARY,
-    FolderState,
-    RefusedFolder,
-    folder_finding,
-    jars_finding,
-    memory_finding,
-    temporary_finding,
-)
 from streaming.errors import RemedyError
 from streaming.http.access import read_access
 from streaming.http.listener import PortInUseError, open_listener
@@ -55,25 +41,14 @@ from streaming.temporary_folder import TemporaryFolderError, raising_temporary_f
 CGROUPS = Path("/sys/fs/cgroup")
 
 
-@dataclass(frozen=True, slots=True)
-class _CgroupFiles:
-    """The files of one version of cgroups.
-
-    `cache` is the key in `memory.stat` for the memory that the kernel can free.
-    """
-
-    limit: str
-    used: str
-    statistics: str
-    cache: str
-
-
 _CGROUP_FILES = (
-    _CgroupFiles("memory.max", "memory.current", "memory.stat", "inactive_file"),
-    _CgroupFiles(
-        "memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat", "total_inactive_file"
-    ),
+    ("memory.max", "memory.current", "memory.stat", "inactive_file"),
+    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat", "total_inactive_file"),
 )
+"""For each version of cgroups: the files with the limit, the used memory and the statistics.
+
+The last text is the key in the statistics for the memory that the kernel can free.
+"""
 
 
 def java_finding() -> Finding:
@@ -81,26 +56,25 @@ def java_finding() -> Finding:
     try:
         java = find_java()
         source = "JAVA_HOME" if os.environ.get("JAVA_HOME") else "PATH"
-        return ok(JAVA, f"version {java_version(java)} at {java} (from {source})")
+        return ok(machine.JAVA, f"version {java_version(java)} at {java} (from {source})")
     except RemedyError as error:
-        return from_error(JAVA, error)
+        return from_error(machine.JAVA, error)
 
 
 def memory_of_machine_finding(settings: Settings) -> Finding:
     """Return the finding about the memory of this machine or container."""
     memory = psutil.virtual_memory()
     limit, free = _container_bytes(CGROUPS) or (memory.total, memory.available)
-    clusters = len(settings.of_clusters())
     limit, free = min(memory.total, limit), min(memory.available, free)
-    return memory_finding(limit, free, settings.spark.driver_memory, clusters)
+    return machine.memory_finding(limit, free, settings.spark.driver_memory, len(settings.of_clusters()))
 
 
 def jars_folder_finding() -> Finding:
     """Return the finding about the folder of the jars."""
     try:
-        return jars_finding(missing_jars("spark"), str(cache_folder() / "jars"))
+        return machine.jars_finding(missing_jars("spark"), str(cache_folder() / "jars"))
     except RemedyError as error:
-        return from_error(JARS, error)
+        return from_error(machine.JARS, error)
 
 
 def temporary_folder_finding() -> Finding:
@@ -109,9 +83,9 @@ def temporary_folder_finding() -> Finding:
         with raising_temporary_folder_error():
             folder = Path(tempfile.gettempdir())
             can_execute = not os.statvfs(folder).f_flag & os.ST_NOEXEC
-            return temporary_finding(_folder_state(folder, folder_refusal(folder)), can_execute=can_execute)
+            return machine.temporary_finding(_folder_state(folder, folder_refusal(folder)), can_execute=can_execute)
     except TemporaryFolderError as error:
-        return from_error(TEMPORARY, error)
+        return from_error(machine.TEMPORARY, error)
 
 
 def port_finding(metrics: MetricsSettings) -> Finding:
@@ -120,12 +94,12 @@ def port_finding(metrics: MetricsSettings) -> Finding:
         read_access(metrics)
         open_listener(metrics.host, metrics.port).close()
     except PortInUseError as error:
-        in_use = from_error(PORT, error)
+        in_use = from_error(machine.PORT, error)
         remedy = f"if the monitor already runs on this machine, ignore this note. Otherwise, {in_use.remedy}"
-        return note(PORT, in_use.text, remedy)
+        return note(machine.PORT, in_use.text, remedy)
     except RemedyError as error:
-        return from_error(PORT, error)
-    return ok(PORT, f"{metrics.host}:{metrics.port} can be used")
+        return from_error(machine.PORT, error)
+    return ok(machine.PORT, f"{metrics.host}:{metrics.port} can be used")
 
 
 def strategy_findings(references: Iterable[str]) -> Iterator[Finding]:
@@ -139,47 +113,43 @@ def strategy_findings(references: Iterable[str]) -> Iterator[Finding]:
                 name = guarded.name
         except AssignorFailedError as failure:
             remedy = "correct the strategy, or remove it from evaluation.assignors"
-            yield failed(STRATEGIES, str(failure), remedy)
+            yield failed(machine.STRATEGIES, str(failure), remedy)
             continue
         if name in BUILT_IN:
             text = f"{reference} has the name {name!r} of a built-in strategy, so the monitor does not use it"
-            yield note(STRATEGIES, text, "give the strategy a different name")
+            yield note(machine.STRATEGIES, text, "give the strategy a different name")
         else:
-            yield ok(STRATEGIES, f"{reference} can be loaded; its name is {name!r}")
+            yield ok(machine.STRATEGIES, f"{reference} can be loaded; its name is {name!r}")
 
 
 def checkpoint_finding(settings: Settings) -> Finding:
     """Return the finding about the checkpoint of one cluster."""
     folder = local_folder(settings.paths.checkpoint)
     state = None if folder is None else _folder_state(folder.root, folder.refusal())
-    if folder is not None and isinstance(state, FolderState):
+    if folder is not None and isinstance(state, machine.FolderState):
         try:
             state = replace(state, content=_content(folder, settings))
         except RemedyError as error:
-            return from_error(CHECKPOINT, error)
+            return from_error(machine.CHECKPOINT, error)
         except OSError as error:
-            state = RefusedFolder(state.path, error)
-    return folder_finding(CHECKPOINT, "paths.checkpoint", state)
+            state = machine.RefusedFolder(state.path, error)
+    return machine.folder_finding(machine.CHECKPOINT, "paths.checkpoint", state)
 
 
 def tables_finding(settings: Settings) -> Finding:
     """Return the finding about the folder of the tables, which all clusters share."""
     folder = local_folder(settings.paths.tables)
     state = None if folder is None else _folder_state(folder.root, folder.refusal())
-    if isinstance(state, FolderState):
+    if isinstance(state, machine.FolderState):
         try:
             refuse_damaged_tables(settings.paths.tables)
         except RemedyError as error:
-            return from_error(TABLES, error)
-    return folder_finding(TABLES, "paths.tables", state)
+            return from_error(machine.TABLES, error)
+    return machine.folder_finding(machine.TABLES, "paths.tables", state)
 
 
 def _content(folder: LocalFolder, settings: Settings) -> str:
-    """Return a text that names the cluster of the checkpoint, or an empty text if there is no checkpoint.
-
-    Raises RemedyError if the checkpoint is damaged or belongs to a different cluster. Raises OSError if the checkpoint
-    is not readable.
-    """
+    """Name the cluster of the checkpoint, if there is one. Raises RemedyError or OSError if it is not usable."""
     uri, cluster = settings.paths.checkpoint, settings.kafka.cluster
     identity = read_identity(folder)
     if damage := find_damaged_file(folder):
@@ -191,19 +161,19 @@ def _content(folder: LocalFolder, settings: Settings) -> str:
     return f"belongs to the cluster {cluster!r}" + (f" (Kafka's cluster id {cluster_id})" if cluster_id else "")
 
 
-def _folder_state(path: Path, refusal: OSError | None) -> FolderState | RefusedFolder:
+def _folder_state(path: Path, refusal: OSError | None) -> machine.FolderState | machine.RefusedFolder:
     if refusal is not None:
-        return RefusedFolder(str(path), refusal)
+        return machine.RefusedFolder(str(path), refusal)
     disk = shutil.disk_usage(nearest_existing(path))
-    return FolderState(str(path), path.exists(), disk.free, disk.total)
+    return machine.FolderState(str(path), path.exists(), disk.free, disk.total)
 
 
 def _container_bytes(cgroups: Path) -> tuple[int, int] | None:
     """Return the memory limit and the free memory of the container in bytes, or None if there is no limit."""
-    for files in _CGROUP_FILES:
+    for limit_file, used_file, statistics_file, cache in _CGROUP_FILES:
         with suppress(OSError, ValueError):  # cgroup v2 writes "max" if there is no limit
-            limit = int((cgroups / files.limit).read_text())
-            statistics = dict(line.split() for line in (cgroups / files.statistics).read_text().splitlines())
-            used = int((cgroups / files.used).read_text()) - int(statistics.get(files.cache, 0))
+            limit = int((cgroups / limit_file).read_text())
+            statistics = dict(line.split() for line in (cgroups / statistics_file).read_text().splitlines())
+            used = int((cgroups / used_file).read_text()) - int(statistics.get(cache, 0))
             return limit, max(limit - used, 0)
     return None

@@ -20,17 +20,7 @@ from kafka.errors import (
 from kafka.protocol.admin import DescribeClusterRequest, DescribeGroupsRequest
 from kafka.protocol.metadata import MetadataRequest
 
-from streaming.doctor.permissions import (
-    CLUSTER_CONFIGS,
-    DESCRIBE_CLUSTER,
-    DESCRIBE_GROUPS,
-    DESCRIBE_TOPICS,
-    READ_LOG,
-    READ_TOPICS,
-    TOPIC_CONFIGS,
-    Permissions,
-    used_permissions,
-)
+from streaming.doctor import permissions
 from streaming.events import OFFSETS_TOPIC
 from streaming.group.listing import Unanswered
 from streaming.sampling.configs import configs_request
@@ -48,7 +38,9 @@ _NOT_REPORTED = Unanswered("brokers of this version do not report permissions")
 _Answer = bool | Unanswered
 
 
-def request_permissions(connection: Connection, source_kind: str, answering_broker: int | None = None) -> Permissions:
+def request_permissions(
+    connection: Connection, source_kind: str, answering_broker: int | None = None
+) -> permissions.Permissions:
     """Return a value for each permission that this source needs: True, False, or the reason why it is unknown.
 
     All requests go to `answering_broker`, a broker that has just answered. If `answering_broker` is None, the Kafka
@@ -65,16 +57,16 @@ def request_permissions(connection: Connection, source_kind: str, answering_brok
         (answering_broker, configs_request(ConfigResourceType.TOPIC, [UNUSED_NAME], [])),
     )
     cluster, metadata, log_fetch, fetch, group, broker_configs, topic_configs = connection.ask_each(requests)
-    permissions: Permissions = {
-        READ_LOG: _may_read(OFFSETS_TOPIC, log_fetch, metadata),
-        DESCRIBE_TOPICS: _may_describe_topics(metadata),
-        DESCRIBE_GROUPS: _is_allowed(group, "groups"),
-        DESCRIBE_CLUSTER: _is_among_permissions(ACLOperation.DESCRIBE, cluster),
-        READ_TOPICS: _may_read(UNUSED_NAME, fetch, metadata),
-        CLUSTER_CONFIGS: _is_allowed(broker_configs, "results"),
-        TOPIC_CONFIGS: _is_allowed(topic_configs, "results"),
+    answers: permissions.Permissions = {
+        permissions.READ_LOG: _may_read(OFFSETS_TOPIC, log_fetch, metadata),
+        permissions.DESCRIBE_TOPICS: _may_describe_topics(metadata),
+        permissions.DESCRIBE_GROUPS: _is_allowed(group, "groups"),
+        permissions.DESCRIBE_CLUSTER: _is_among_permissions(ACLOperation.DESCRIBE, cluster),
+        permissions.READ_TOPICS: _may_read(UNUSED_NAME, fetch, metadata),
+        permissions.CLUSTER_CONFIGS: _is_allowed(broker_configs, "results"),
+        permissions.TOPIC_CONFIGS: _is_allowed(topic_configs, "results"),
     }
-    return {permission: permissions[permission] for permission in used_permissions(source_kind)}
+    return {permission: answers[permission] for permission in permissions.used_permissions(source_kind)}
 
 
 def _metadata() -> Message:
@@ -88,10 +80,7 @@ def _metadata() -> Message:
 
 
 def _fetch(topic: str) -> Message:
-    """Create a fetch request for at most one batch.
-
-    Any broker can receive this request, because a broker checks the permission before it searches for the partition.
-    """
+    """Create a request that any broker can receive, because a broker first checks the permission."""
     return fetch_request(topic, 0, 0, max_bytes=1)
 
 
@@ -111,11 +100,7 @@ def _is_among_permissions(operation: ACLOperation, answer: Message | KafkaError)
 
 
 def _may_describe_topics(metadata: Message | KafkaError) -> _Answer:
-    """Return True if the monitor may describe all topics.
-
-    If the permission is missing, some brokers return "unknown topic", and a list of permissions that does not contain
-    DESCRIBE.
-    """
+    """If the permission is missing, some brokers return "unknown topic", and a list of permissions without DESCRIBE."""
     allowed = _is_allowed(metadata, "topics")
     return _is_among_permissions(ACLOperation.DESCRIBE, _topic(metadata, UNUSED_NAME)) if allowed is True else allowed
 

@@ -19,10 +19,7 @@ def broker_findings(addresses: Mapping[int, str], errors: Mapping[int, str], kaf
     """
     answering = [f"{broker} at {address}" for broker, address in addresses.items() if broker not in errors]
     if answering:
-        yield ok(
-            BROKERS,
-            f"{len(answering)} of {len(addresses)} answer, Kafka {kafka_version}: {', '.join(answering)}",
-        )
+        yield ok(BROKERS, f"{len(answering)} of {len(addresses)} answer, Kafka {kafka_version}: {', '.join(answering)}")
     for broker, error in errors.items():
         yield failed(
             BROKERS,
@@ -60,14 +57,9 @@ def clock_findings(clocks: MeasuredClocks) -> Iterator[Finding]:
             yield not_checked(point, reason, f"run the command again while groups on broker {broker} commit")
         elif offset.least_ms > WARN_MS:
             side = "ahead of" if offset.middle_ms > 0 else "behind"
-            text = (
-                f"{abs(offset.middle_ms) / 1000:.1f} s (+/- {offset.within_ms / 1000:.1f} s) {side} the clock of"
-                " this machine"
-            )
-            yield note(point, text, "synchronize the clocks with NTP. Until then, the monitor corrects times")
+            size = f"{abs(offset.middle_ms) / 1000:.1f} s (+/- {offset.within_ms / 1000:.1f} s)"
+            remedy = "synchronize the clocks with NTP. Until then, the monitor corrects times"
+            yield note(point, f"{size} {side} the clock of this machine", remedy)
         else:
-            yield ok(point, f"differs from the clock of this machine by at most {_at_most_seconds(offset):.1f} s")
-
-
-def _at_most_seconds(offset: ClockOffset) -> float:
-    return max(abs(offset.lowest_ms), abs(offset.highest_ms)) / 1000
+            at_most = max(abs(offset.lowest_ms), abs(offset.highest_ms)) / 1000
+            yield ok(point, f"differs from the clock of this machine by at most {at_most:.1f} s")

@@ -10,22 +10,12 @@ from functools import partial
 
 from streaming.config.links import LinkSettings
 from streaming.config.load import Settings
+from streaming.doctor import ask_machine, machine
 from streaming.doctor.alerting import ALERTMANAGER
 from streaming.doctor.ask_alerting import PROMETHEUS, TEST_ALERTS, AlertingCheck
 from streaming.doctor.ask_brokers import ClusterCheck
-from streaming.doctor.ask_machine import (
-    checkpoint_finding,
-    jars_folder_finding,
-    java_finding,
-    memory_of_machine_finding,
-    port_finding,
-    strategy_findings,
-    tables_finding,
-    temporary_folder_finding,
-)
 from streaming.doctor.brokers import BROKERS
 from streaming.doctor.finding import Finding
-from streaming.doctor.machine import CHECKPOINT, JARS, JAVA, MEMORY, PORT, TABLES, TEMPORARY
 from streaming.doctor.time_limit import LIMIT_SECONDS, Check, run_checks
 from streaming.wall_clock import now_ms
 
@@ -34,10 +24,7 @@ _SERVER = "check that the server and the network to it are not overloaded"
 
 
 def all_findings(
-    settings: Settings,
-    of_clusters: Sequence[Settings],
-    links: LinkSettings,
-    test_labels: Mapping[str, str] | None,
+    settings: Settings, of_clusters: Sequence[Settings], links: LinkSettings, test_labels: Mapping[str, str] | None
 ) -> Iterator[Finding]:
     """Yield each finding as soon as it is known.
 
@@ -47,7 +34,7 @@ def all_findings(
     """
     clusters = [of_cluster.kafka.cluster for of_cluster in of_clusters]
     yield from run_checks(_machine_checks(settings), LIMIT_SECONDS)
-    yield from strategy_findings(settings.evaluation.assignors)
+    yield from ask_machine.strategy_findings(settings.evaluation.assignors)
     for of_cluster in of_clusters:
         prefix = f"{of_cluster.kafka.cluster}: " if len(of_clusters) > 1 else ""
         for finding in run_checks(_cluster_checks(of_cluster), LIMIT_SECONDS):
@@ -56,17 +43,18 @@ def all_findings(
 
 
 def _machine_checks(settings: Settings) -> Iterator[Check]:
-    yield Check(JAVA, lambda: [java_finding()], _DISK)
-    yield Check(MEMORY, lambda: [memory_of_machine_finding(settings)], _DISK)
-    yield Check(JARS, lambda: [jars_folder_finding()], _DISK)
-    yield Check(TEMPORARY, lambda: [temporary_folder_finding()], _DISK)
-    yield Check(TABLES, lambda: [tables_finding(settings)], _DISK)
-    yield Check(PORT, lambda: [port_finding(settings.metrics)], "check DNS, and check that the disk responds")
+    yield Check(machine.JAVA, lambda: [ask_machine.java_finding()], _DISK)
+    yield Check(machine.MEMORY, lambda: [ask_machine.memory_of_machine_finding(settings)], _DISK)
+    yield Check(machine.JARS, lambda: [ask_machine.jars_folder_finding()], _DISK)
+    yield Check(machine.TEMPORARY, lambda: [ask_machine.temporary_folder_finding()], _DISK)
+    yield Check(machine.TABLES, lambda: [ask_machine.tables_finding(settings)], _DISK)
+    remedy = "check DNS, and check that the disk responds"
+    yield Check(machine.PORT, lambda: [ask_machine.port_finding(settings.metrics)], remedy)
 
 
 def _cluster_checks(settings: Settings) -> Iterator[Check]:
     brokers = ClusterCheck(settings, now_ms, time.sleep)
-    yield Check(CHECKPOINT, lambda: [checkpoint_finding(settings)], _DISK)
+    yield Check(machine.CHECKPOINT, lambda: [ask_machine.checkpoint_finding(settings)], _DISK)
     yield Check(BROKERS, brokers.findings, "check DNS, and the network between this machine and the brokers")
 
 

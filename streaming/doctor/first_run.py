@@ -11,8 +11,6 @@ from streaming.evaluation.phrases import counted
 from streaming.events import SHARE, STREAMS
 from streaming.group.listing import GroupListing, Unanswered
 
-_NOT_EVALUATED = (SHARE, STREAMS)
-
 
 @dataclass(frozen=True, slots=True)
 class FirstSample:
@@ -27,7 +25,7 @@ class FirstSample:
 
 
 def first_run_lines(first: FirstSample) -> Iterator[str]:
-    """Return the lines of the log."""
+    """Return the lines."""
     brokers = "an unknown number of brokers" if first.brokers is None else counted(first.brokers, "broker")
     yield f"found {brokers} (Kafka {first.kafka_version}) and {_groups(first.listing)}"
     yield _permissions(first.permissions)
@@ -66,5 +64,5 @@ def _unknown(first: FirstSample) -> Iterator[str]:
             f" {', '.join(word.replace('_', ' ') for word in first.not_known)}"
         )
     types = {group.group_type for group in first.listing.groups.values()}
-    if not_evaluated := [group_type for group_type in _NOT_EVALUATED if group_type in types]:
+    if not_evaluated := [group_type for group_type in (SHARE, STREAMS) if group_type in types]:
         yield f"whether the assignment of {' and '.join(not_evaluated)} groups is fair"

@@ -36,24 +36,14 @@ def memory_finding(limit_bytes: int, available_bytes: int, driver_memory: str, c
         f"or {_gib(with_many_groups)} with 10,000 groups"
     )
     if limit_bytes < needed:
-        return failed(
-            MEMORY,
-            text,
-            "use a machine with more memory, raise the memory limit of the container, or lower spark.driver_memory",
-        )
+        remedy = "use a machine with more memory, raise the memory limit of the container, or lower spark.driver_memory"
+        return failed(MEMORY, text, remedy)
     if limit_bytes < with_many_groups:
-        return note(
-            MEMORY,
-            text,
-            "if the cluster has many groups, use a machine with more memory, or raise the memory"
-            " limit of the container",
-        )
+        remedy = "use a machine with more memory, or raise the memory limit of the container"
+        return note(MEMORY, text, f"if the cluster has many groups, {remedy}")
     if available_bytes < needed:
-        return note(
-            MEMORY,
-            text,
-            "if the monitor already runs on this machine, ignore this note. Otherwise, stop other processes",
-        )
+        remedy = "if the monitor already runs on this machine, ignore this note. Otherwise, stop other processes"
+        return note(MEMORY, text, remedy)
     return ok(MEMORY, text)
 
 
@@ -108,9 +98,8 @@ def temporary_finding(folder: FolderState | RefusedFolder, *, can_execute: bool)
         text = (
             f"{folder.path} is on a file system that is mounted with noexec, so RocksDB cannot load its native library"
         )
-        return failed(
-            TEMPORARY, text, "mount the file system with exec, or set TMPDIR to a folder on a different file system"
-        )
+        remedy = "mount the file system with exec, or set TMPDIR to a folder on a different file system"
+        return failed(TEMPORARY, text, remedy)
     return folder_finding(TEMPORARY, "TMPDIR", folder)
 
 

@@ -139,12 +139,7 @@ def kafka_user(missing: Iterable[Permission]) -> str:
         operations.setdefault((permission.resource_type, permission.resource_name), []).append(
             _ACL_OPERATIONS[permission.operation]
         )
-    lines = [
-        "spec:",
-        "  authorization:",
-        "    type: simple",
-        "    acls:",
-    ]
+    lines = ["spec:", "  authorization:", "    type: simple", "    acls:"]
     for (kind, resource_name), allowed in operations.items():
         on = "{type: cluster}"
         if kind != "cluster":
@@ -154,37 +149,26 @@ def kafka_user(missing: Iterable[Permission]) -> str:
 
 
 def _remedy(permission: Permission, kafka: KafkaSettings) -> str:
-    command = _acl_command(permission, kafka)
-    if permission == READ_LOG:
-        return f'{command} (or set source.kind = "{ADMIN_API_SOURCE}", which provides less information)'
-    return command
-
-
-def _acl_command(permission: Permission, kafka: KafkaSettings) -> str:
     """Return the command that grants a permission.
 
     The file `admin.properties` in the command is the client configuration of an administrator.
     """
-    resource = (
-        ["--cluster"]
-        if permission.resource_type == "cluster"
-        else [f"--{permission.resource_type}", permission.resource_name]
-    )
+    resource = ["--cluster"]
+    if permission.resource_type != "cluster":
+        resource = [f"--{permission.resource_type}", permission.resource_name]
     administrator = [] if kafka.security.protocol == "PLAINTEXT" else ["--command-config", "admin.properties"]
     command = [
         *("kafka-acls", "--bootstrap-server", kafka.bootstrap_servers, *administrator),
         *("--add", "--allow-principal", _principal(kafka.security)),
         *("--operation", _ACL_OPERATIONS[permission.operation], *resource),
     ]
+    if permission == READ_LOG:
+        return f'{shlex.join(command)} (or set source.kind = "{ADMIN_API_SOURCE}", which provides less information)'
     return shlex.join(command)
 
 
 def _principal(security: SecuritySettings) -> str:
-    """Return the monitor's principal.
-
-    With OAUTHBEARER, the user name is usually the client id. With mTLS, the configuration of the broker defines the
-    principal that belongs to a certificate.
-    """
     if (user := security.username or security.oauth_client_id) is not None:
-        return f"User:{user}"
+        return f"User:{user}"  # with OAUTHBEARER, usually the client id
+    # With mTLS, the configuration of the broker defines the principal that belongs to a certificate.
     return "User:ANONYMOUS" if security.certificate_file is None else "User:CN=NAME-IN-THE-CERTIFICATE"

@@ -14,11 +14,15 @@ import signal
 import subprocess
 import time
 import uuid
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from types import TracebackType
+from typing import TextIO
 
 from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
+from typing_extensions import Self
 
 from streaming.child_process import ChildProcess
 from streaming.class_archive import ClassArchive, writes_archive
@@ -28,12 +32,6 @@ from streaming.embedded.properties import LOOPBACK, Listener, broker_properties,
 from streaming.errors import RemedyError
 from streaming.jars import BROKER_SETS, KAFKA_VERSION, resolve
 from streaming.java import find_java
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from types import TracebackType
-
-    from typing_extensions import Self
 
 PERFORMANCE_OPTIONS = "KAFKA_JVM_PERFORMANCE_OPTS"
 _LOG4J_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
@@ -53,16 +51,14 @@ class EmbeddedBroker:
     """A real broker for a demo, a test or a benchmark.
 
     The broker ends when this Python process ends, even if this process is killed. `folder` contains the log, the
-    properties and the topics of the broker. If the folder does not exist, `start` creates it. After `stop` or `kill`,
-    `start` restarts the broker with the same address and topics. If `port` is None, the broker uses a free port.
-    `properties` are Kafka properties that override the default properties of this class. `kafka_version` is a key of
-    `streaming.jars.BROKER_SETS`. Missing jars are downloaded. The JVM options in `java_options` override the options in
-    the environment variable KAFKA_JVM_PERFORMANCE_OPTS.
+    properties and the topics of the broker. After `stop` or `kill`, `start` restarts the broker with the same address
+    and topics. If `port` is None, the broker uses a free port. `properties` override the default properties of this
+    class. `kafka_version` is a key of `streaming.jars.BROKER_SETS`. Missing jars are downloaded. `java_options`
+    override the options in the environment variable KAFKA_JVM_PERFORMANCE_OPTS.
 
     `more_listeners` maps the names of additional listeners to their Kafka security protocols. `properties` must contain
-    the settings of the additional listeners. If `joins` is None, this broker is the first broker of a new cluster.
-    Otherwise, `joins` is the first broker of an existing cluster, and this broker joins the cluster. The first broker
-    must run. `properties` must contain a `node.id` that no other broker of the cluster has.
+    their settings. `joins` is the first broker of an existing cluster that this broker joins. The first broker must
+    run, and `properties` must contain a `node.id` that no other broker of the cluster has.
 
     Example:
         with EmbeddedBroker(Path("kafka"), properties={"offsets.topic.num.partitions": "3"}) as broker:
@@ -82,6 +78,10 @@ class EmbeddedBroker:
         joins: EmbeddedBroker | None = None,
     ) -> None:
         self.folder = folder.absolute()
+        self.log_path = self.folder / "broker.log"
+        self._properties_path = self.folder / "server.properties"
+        self._output_path = self.folder / "broker.out"  # output of the JVM that is not in Kafka's log
+        self._topics_folder = self.folder / "topics"
         self.port = port if port is not None else free_port()
         self._first = joins
         self._controller_port: int = free_port() if joins is None else joins._controller_port  # noqa: SLF001 - same class
@@ -104,30 +104,18 @@ class EmbeddedBroker:
         return f"{LOOPBACK}:{self._more_listeners[listener].port}"
 
     @property
-    def log_path(self) -> Path:
-        """The log file of Kafka."""
-        return self.folder / "broker.log"
-
-    @property
     def pid(self) -> int | None:
         """The process id of the broker, or None if the broker does not run."""
         return self._process.pid if self._process is not None and self._process.exit_code is None else None
 
     def start(self) -> Self:
-        """Start the broker and wait until it answers requests. The start takes 3 to 5 seconds.
-
-        Raises BrokerError if the broker does not answer. Raises JavaError if no supported Java is installed. Raises
-        JarsError if the jars of Kafka are not available.
-        """
+        """Start the broker and wait 3 to 5 seconds until it answers. Raises BrokerError, JavaError or JarsError."""
         self.launch()
         self.wait_until_ready()
         return self
 
     def launch(self) -> None:
-        """Start the broker, but do not wait until it answers. Do nothing if the broker already runs.
-
-        Raises the same errors as `start`.
-        """
+        """Start the broker if it does not run, but do not wait until it answers. Raises the same errors as `start`."""
         if self.pid is not None:
             return
         if self._kafka_version not in BROKER_SETS:
@@ -139,7 +127,13 @@ class EmbeddedBroker:
                 )
         try:
             self._lock_folder()
-            self._run(find_java(), os.pathsep.join(map(str, resolve(BROKER_SETS[self._kafka_version]))))
+            java, jars = find_java(), resolve(BROKER_SETS[self._kafka_version])
+            class_path = os.pathsep.join(map(str, jars))
+            if not (self._topics_folder / "meta.properties").exists():
+                self._format_storage(java, class_path)
+            for log in (self.log_path, self._output_path):
+                log.unlink(missing_ok=True)
+            self._process = ChildProcess(self._command(java, class_path), self._output_path)
         except BaseException:
             self._release_folder()
             raise
@@ -172,9 +166,8 @@ class EmbeddedBroker:
     def kill(self) -> None:
         """Kill the broker immediately, to simulate a power failure.
 
-        `start` restarts the broker with the data on disk. Kafka's controller first waits until the session of the
-        killed broker times out. So a start after `kill` takes about 10 s longer than a start after `stop`. A test can
-        set `broker.session.timeout.ms` to a lower value.
+        The next start takes about 10 s longer, because Kafka's controller first waits until the session of the killed
+        broker times out. A test can set `broker.session.timeout.ms` to a lower value.
         """
         if self._process is not None:
             self._process.kill()
@@ -214,25 +207,6 @@ class EmbeddedBroker:
         except OSError as error:
             raise BrokerError(f"the broker's folder {self.folder} cannot be used: {error.strerror}") from error
 
-    @property
-    def _properties_path(self) -> Path:
-        return self.folder / "server.properties"
-
-    @property
-    def _output_path(self) -> Path:
-        return self.folder / "broker.out"  # output of the JVM that is not in Kafka's log
-
-    @property
-    def _topics_folder(self) -> Path:
-        return self.folder / "topics"
-
-    def _run(self, java: Path, class_path: str) -> None:
-        if not (self._topics_folder / "meta.properties").exists():
-            self._format_storage(java, class_path)
-        for log in (self.log_path, self._output_path):
-            log.unlink(missing_ok=True)
-        self._process = ChildProcess(self._command(java, class_path), self._output_path)
-
     def _release_folder(self) -> None:
         self._process = None
         if self._folder_lock is not None:
@@ -271,18 +245,12 @@ class EmbeddedBroker:
     def _is_ready(self) -> bool:
         if not is_taken(self.port):
             return False
+        timeouts = {"bootstrap_timeout_ms": 2_000, "request_timeout_ms": 2_000}
         try:
-            admin = KafkaAdminClient(
-                bootstrap_servers=self.bootstrap_servers, bootstrap_timeout_ms=2_000, request_timeout_ms=2_000
-            )
+            with closing(KafkaAdminClient(bootstrap_servers=self.bootstrap_servers, **timeouts)) as admin:
+                return bool(admin.describe_cluster()["brokers"])
         except KafkaError:
             return False
-        try:
-            return bool(admin.describe_cluster()["brokers"])
-        except KafkaError:
-            return False
-        finally:
-            admin.close()
 
     def _failure_message(self, event: str) -> str:
         logs = [path for path in (self.log_path, self._output_path) if path.exists()]
@@ -313,10 +281,7 @@ def _archive_options(java: Path, class_path: str, java_options: Sequence[str] = 
 
 
 def _find_failure_reason(log: str) -> str | None:
-    """Return the message of the first exception in a log.
-
-    If the log contains no exception, return its first error line, or None if there is no error line.
-    """
+    """Return the message of the first exception in a log. Without an exception, return the first error line."""
     lines = log.splitlines()
     exceptions = (match.group("words") for match in map(_EXCEPTION.match, lines) if match)
     errors = (line.strip() for line in lines if _ERROR.search(line))

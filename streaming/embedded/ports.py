@@ -13,7 +13,6 @@ from streaming.embedded.properties import LOOPBACK
 # cannot use its port again.
 _FREE_PORTS = range(20_000, 32_000)
 
-
 # The order is random, so two processes rarely choose the same port. The order contains every port once, so two servers
 # of one process never get the same port.
 _candidates = itertools.cycle(random.sample(_FREE_PORTS, len(_FREE_PORTS)))
@@ -33,9 +32,8 @@ def free_port() -> int:
 def is_taken(port: int) -> bool:
     """Return True if a process already listens on the port."""
     with socket.socket() as probe:
-        probe.setsockopt(
-            socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
-        )  # as Kafka does, so that closed connections do not count
+        # As Kafka does, so that closed connections do not count.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((LOOPBACK, port))
         except OSError:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
+from typing import NamedTuple
 
 LOOPBACK = "127.0.0.1"
 
@@ -28,11 +26,9 @@ def broker_properties(  # noqa: PLR0913 - the inputs of the properties
 ) -> dict[str, str]:
     """Return the properties of a broker. The first broker of a cluster is also the controller, and its `node.id` is 1.
 
-    `controller_port` is the port of the cluster's controller. If `is_controller` is False, the controller is a
-    different broker. `overrides` replaces properties with the same name. `more_listeners` contains additional listeners
-    by name. `overrides` must contain the TLS keys and SASL mechanisms of the additional listeners.
-
-    Brokers ignore unknown properties, so the properties are the same for every version of Kafka.
+    `overrides` replaces properties with the same name. `more_listeners` contains additional listeners by name.
+    `overrides` must contain their TLS keys and SASL mechanisms. Brokers ignore unknown properties, so the properties
+    are the same for every version of Kafka.
     """
     clients = {"CLIENT": Listener("PLAINTEXT", port), **(more_listeners or {})}
     advertised = ",".join(f"{name}://{LOOPBACK}:{listener.port}" for name, listener in clients.items())
@@ -51,43 +47,26 @@ def broker_properties(  # noqa: PLR0913 - the inputs of the properties
         "inter.broker.listener.name": "CLIENT",
         "log.dirs": log_dir,
         "auto.create.topics.enable": "false",
-        **_ONE_REPLICA,
-        **_FEW_RESOURCES,
-        **_SHORT_DELAYS,
+        "offsets.topic.replication.factor": "1",
+        "offsets.topic.num.partitions": "50",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "share.coordinator.state.topic.replication.factor": "1",
+        "share.coordinator.state.topic.min.isr": "1",
+        # The broker shares a laptop with Spark. So it has few threads, and the log cleaner uses less memory than its
+        # default of 128 MiB.
+        "num.network.threads": "2",
+        "num.io.threads": "4",
+        "background.threads": "2",
+        "group.coordinator.threads": "2",
+        "log.cleaner.dedupe.buffer.size": "33554432",
+        # By default, Kafka waits 3 s for more members before the first rebalance of a new group. The demo waits less.
+        "group.initial.rebalance.delay.ms": "100",
         **(overrides or {}),
     }
 
 
 def format_properties(properties: Mapping[str, str]) -> str:
-    r"""Return the text of a Java properties file. Backslashes in the values are escaped.
-
-    For example, `{"log.dirs": "C:\x"}` becomes `log.dirs=C:\\x`.
-    """
-    return "".join(f"{name}={_escape(value)}\n" for name, value in sorted(properties.items()))
-
-
-def _escape(value: str) -> str:
-    return value.replace("\\", "\\\\").replace("\n", "\\n")
-
-
-_ONE_REPLICA = {
-    "offsets.topic.replication.factor": "1",
-    "offsets.topic.num.partitions": "50",
-    "transaction.state.log.replication.factor": "1",
-    "transaction.state.log.min.isr": "1",
-    "share.coordinator.state.topic.replication.factor": "1",
-    "share.coordinator.state.topic.min.isr": "1",
-}
-
-# The broker shares a laptop with Spark. So it has few threads, and the log cleaner uses less memory than its default of
-# 128 MiB.
-_FEW_RESOURCES = {
-    "num.network.threads": "2",
-    "num.io.threads": "4",
-    "background.threads": "2",
-    "group.coordinator.threads": "2",
-    "log.cleaner.dedupe.buffer.size": "33554432",
-}
-
-# By default, Kafka waits 3 s for more members before the first rebalance of a new group. The demo waits less.
-_SHORT_DELAYS = {"group.initial.rebalance.delay.ms": "100"}
+    r"""Return the text of a Java properties file. For example, `{"log.dirs": "C:\x"}` becomes `log.dirs=C:\\x`."""
+    escaped = str.maketrans({"\\": "\\\\", "\n": "\\n"})
+    return "".join(f"{name}={value.translate(escaped)}\n" for name, value in sorted(properties.items()))

@@ -15,11 +15,11 @@ The monitor computes the what-if results when it evaluates a generation. Rules:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
-from assignors import GroupSpec, PartitionAssignor, TopicPartition
+from assignors import PartitionAssignor
 from assignors.what_if.topic_skew import choose_remedy
 from assignors.what_if.what_if import USUAL_CHANGES, Change, FailedOutcome, Outcome, WhatIf, measure_today, what_if
 from streaming.evaluation.assignment.assignment_inputs import assignment_inputs
@@ -30,26 +30,20 @@ from streaming.events import Position
 from streaming.group.snapshot import GroupSnapshot
 
 MOST_PARTITIONS_CHANGED = 500
-"""If a group has more partitions, it has no what-if results for one member more or fewer (rule 2)."""
 MOST_PARTITIONS = 20_000
-"""If a group has more partitions, it has no what-if results (rule 2)."""
-
 AS_IT_IS = str(Change())
 """Value of `Alternative.change` for the present number of members."""
 TODAY = "(today)"
 """Value of `Alternative.strategy` for the present assignment."""
-
 _ACCEPTED_SCORE_REASONS = frozenset({"", "subscriptions_too_many"})
-"""A group has what-if results only if its `Imbalance.score_reason` has one of these values (rule 1)."""
 
 
 class Alternative(msgspec.Struct, frozen=True, array_like=True):
     """The what-if result of one strategy, for one `change` of the number of members.
 
-    All numbers describe the assignment of `strategy`. If `strategy` is `TODAY`, all numbers describe the present
-    assignment. If a user's strategy fails or returns an invalid assignment, `failure` contains a reason and a
-    description. If `failure` is not None, all fields after `failure` are None. If the members have too many different
-    subscriptions, `score` and `excess_partitions` are None.
+    If a user's strategy fails or returns an invalid assignment, `failure` contains a reason and a description, and all
+    later fields are None. If the members have too many different subscriptions, `score` and `excess_partitions` are
+    None.
     """
 
     change: str
@@ -69,9 +63,9 @@ class Alternative(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Alternatives(msgspec.Struct, frozen=True):
-    """The what-if results for one generation. `position` is the position of the generation's record in the log.
+    """The what-if results for one generation. `position` is the position of the generation's record.
 
-    `remedy` is None if the assignment has no topic skew, or if no strategy removes the skew (rule 3).
+    `remedy` is None if there is no topic skew, or if no strategy removes the skew (rule 3).
     """
 
     position: Position
@@ -92,44 +86,32 @@ def compute_alternatives(
 ) -> Alternatives | None:
     """Return the what-if results of a snapshot, or None if rule 1 or 2 excludes the group."""
     total = among_members(evaluation.imbalances, PARTITIONS)
-    if (
-        total is None
-        or total.score_reason not in _ACCEPTED_SCORE_REASONS
-        or not 0 < (total.total or 0) <= MOST_PARTITIONS
-    ):
+    if total is None or total.score_reason not in _ACCEPTED_SCORE_REASONS:
+        return None
+    if not 0 < (total.total or 0) <= MOST_PARTITIONS:
         return None
     inputs = assignment_inputs(snapshot)
     owners = inputs.first_owners
     changes = USUAL_CHANGES if len(owners) <= MOST_PARTITIONS_CHANGED else USUAL_CHANGES[:1]
     possible = [change for change in changes if len(inputs.spec.members) + change.members > 0]
     results = [what_if(inputs.spec, owners, strategies, change) for change in possible]
+    today = _from_outcome(AS_IT_IS, len(inputs.spec.members), len(owners), 0, measure_today(inputs.spec, owners))
+    remedy = choose_remedy(results[0].outcomes) if evaluation.skew else None
     return Alternatives(
         evaluation.position,
         evaluation.generation_id,
         evaluation.own.strategy if evaluation.own else None,
-        (_present_assignment(inputs.spec, owners), *(one for result in results for one in _to_alternatives(result))),
+        (today, *(_to_alternative(result, one) for result in results for one in result.outcomes)),
         is_skewed=evaluation.skew is not None,
-        remedy=_remedy_strategy(results[0]) if evaluation.skew else None,
+        remedy=remedy.strategy if remedy else None,
     )
 
 
-def _remedy_strategy(as_it_is: WhatIf) -> str | None:
-    best = choose_remedy(as_it_is.outcomes)
-    return best.strategy if best else None
-
-
-def _present_assignment(spec: GroupSpec, owners: Mapping[TopicPartition, str]) -> Alternative:
-    return _from_outcome(AS_IT_IS, len(spec.members), len(owners), 0, measure_today(spec, owners))
-
-
-def _to_alternatives(result: WhatIf) -> list[Alternative]:
-    change = str(result.change)
-    return [
-        Alternative(change, one.strategy, result.members, result.partitions, failure=(one.reason, one.detail))
-        if isinstance(one, FailedOutcome)
-        else _from_outcome(change, result.members, result.partitions, result.unavoidable_moves, one)
-        for one in result.outcomes
-    ]
+def _to_alternative(result: WhatIf, one: Outcome | FailedOutcome) -> Alternative:
+    change, members, partitions = str(result.change), result.members, result.partitions
+    if isinstance(one, FailedOutcome):
+        return Alternative(change, one.strategy, members, partitions, failure=(one.reason, one.detail))
+    return _from_outcome(change, members, partitions, result.unavoidable_moves, one)
 
 
 def _from_outcome(change: str, members: int, partitions: int, unavoidable_moves: int, outcome: Outcome) -> Alternative:

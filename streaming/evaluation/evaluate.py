@@ -8,11 +8,11 @@
 3. A group without membership records only commits offsets (`assign()` in the Java client). For a group that only
    commits offsets, state and type come from the listing of groups. The report of a group that only commits offsets
    contains no members, no assignment and no rebalances.
-4. For each of the three common rules, the report contains the number of partitions that break the rule. Withheld
-   partitions do not count. If the assignment of a member is unknown, the number of unowned partitions is unknown, and
-   the numbers for the other two rules are lower bounds. The report shows a lower bound of 0 as unknown. While the
-   verdict is `rebalancing` (rule 2), all three numbers are unknown. If the number of unowned partitions is unknown, the
-   number of unread records in these partitions is unknown, too.
+4. For each of the three common rules, the report contains the number of partitions that break the rule. If the
+   assignment of a member is unknown, the number of unowned partitions is unknown, and the numbers for the other two
+   rules are lower bounds. The report shows a lower bound of 0 as unknown. While the verdict is `rebalancing` (rule 2),
+   all three numbers are unknown. If the number of unowned partitions is unknown, the number of unread records in these
+   partitions is unknown, too.
 """
 
 from __future__ import annotations
@@ -28,14 +28,7 @@ from streaming.evaluation.assignment.drift import REBALANCING, UNKNOWN, Strategy
 from streaming.evaluation.causes.cause import Cause
 from streaming.evaluation.causes.member_work import GroupWork
 from streaming.evaluation.conditions.condition_tracker import Condition
-from streaming.evaluation.facts import (
-    AssignmentReport,
-    FairnessReport,
-    GroupLag,
-    Members,
-    Membership,
-    RebalanceReport,
-)
+from streaming.evaluation.facts import AssignmentReport, FairnessReport, GroupLag, Members, Membership, RebalanceReport
 from streaming.evaluation.fairness.imbalance import Imbalance
 from streaming.evaluation.fairness.participants import TOPIC
 from streaming.evaluation.group_update import GroupState
@@ -60,10 +53,9 @@ _WITHOUT_ASSIGNMENT = frozenset({ASSIGNING, *REBALANCING_STATES})
 class RecordedGroup(NamedTuple):
     """Everything that is known about a group, except the values in `SampleValues`.
 
-    `record` is the stored state that comes from the group's records. `record` is None if the group only commits
-    offsets. `state` comes from the listing of groups if the listing is newer than the last record. `listed` is the
-    group's entry in the listing of groups, and is set only if `record` is None. `measured` shows how evenly the present
-    assignment shares lag and throughput.
+    `record` is None if the group only commits offsets. `state` comes from the listing of groups if the listing is newer
+    than the last record. `listed` is set only if `record` is None. `measured` shows how evenly the present assignment
+    shares lag and throughput.
     """
 
     group_id: str
@@ -80,13 +72,7 @@ class RecordedGroup(NamedTuple):
 
 
 class SampleValues(NamedTuple):
-    """The values from the last sample.
-
-    `conditions` are the active conditions. `unowned_records` is the number of unread records in unowned partitions.
-    `work` is the work of the members, and `cause` is the cause of the lag. If no partition of the group is late, `work`
-    and `cause` are None. `incident_id` is the id of the group's open incident. If the group has no active evidence,
-    `incident_id` is None.
-    """
+    """The values from the last sample. The fields have the same meaning as in `GroupFacts`."""
 
     lag: GroupLag = GroupLag()
     conditions: tuple[Condition, ...] = ()
@@ -121,15 +107,17 @@ def _report_from_records(recorded: RecordedGroup) -> GroupReport:
         return _report_without_record(recorded)
     snapshot, evaluation = group_state.snapshot, group_state.evaluation
     if recorded.is_blocked:
+        verdict = StrategyDrift(_own_strategy(group_state), True, UNKNOWN, BLOCKED)
         return GroupReport(
             group_id=recorded.group_id,
             membership=Membership(snapshot.group_type, coordinator=recorded.coordinator),
-            assignment=AssignmentReport(_blocked_verdict(group_state)),
+            assignment=AssignmentReport((verdict,) if _has_consumers(snapshot) else ()),
             rebalances=_rebalances(recorded, group_state),
             not_known=(BLOCKED,),
             limits=recorded.limits,
         )
     assignment = _assignment(recorded.state, group_state)
+    shows_members = snapshot.classic is not None if snapshot.modern is None else snapshot.modern.shows_state
     return GroupReport(
         group_id=recorded.group_id,
         membership=Membership(
@@ -139,7 +127,7 @@ def _report_from_records(recorded: RecordedGroup) -> GroupReport:
             protocol_type=snapshot.protocol_type,
             protocol=snapshot.protocol,
             protocol_source=snapshot.protocol_source,
-            members=_member_count(snapshot),
+            members=snapshot.member_count() if shows_members else None,
             record_timestamp_ms=snapshot.position.timestamp_ms if snapshot.position else None,
             coordinator=recorded.coordinator,
         ),
@@ -153,30 +141,19 @@ def _report_from_records(recorded: RecordedGroup) -> GroupReport:
 
 
 def _report_without_record(recorded: RecordedGroup) -> GroupReport:
-    unknown = Membership(CLASSIC, coordinator=recorded.coordinator)
-    if recorded.is_blocked:
-        return GroupReport(recorded.group_id, unknown, not_known=(BLOCKED,), limits=recorded.limits)
     listed = recorded.listed
-    if listed is None:
-        return GroupReport(recorded.group_id, unknown, limits=recorded.limits)
-    members = 0 if listed.state == EMPTY else None
-    state, group_type = listed.state or UNKNOWN_STATE, listed.group_type or CLASSIC
+    if recorded.is_blocked or listed is None:
+        unknown = Membership(CLASSIC, coordinator=recorded.coordinator)
+        not_known_facts = (BLOCKED,) if recorded.is_blocked else ()
+        return GroupReport(recorded.group_id, unknown, not_known=not_known_facts, limits=recorded.limits)
     membership = Membership(
-        group_type,
-        state,
+        listed.group_type or CLASSIC,
+        listed.state or UNKNOWN_STATE,
         protocol_type=listed.protocol_type or None,
-        members=members,
+        members=0 if listed.state == EMPTY else None,
         coordinator=recorded.coordinator,
     )
     return GroupReport(recorded.group_id, membership, limits=recorded.limits)
-
-
-def _blocked_verdict(group_state: GroupState) -> tuple[StrategyDrift, ...]:
-    return (
-        (StrategyDrift(_own_strategy(group_state), True, UNKNOWN, BLOCKED),)
-        if _has_consumers(group_state.snapshot)
-        else ()
-    )
 
 
 def _own_strategy(group_state: GroupState) -> str:
@@ -186,12 +163,6 @@ def _own_strategy(group_state: GroupState) -> str:
 
 def _has_consumers(snapshot: GroupSnapshot) -> bool:
     return snapshot.protocol_type == CONSUMER_PROTOCOL_TYPE and bool(snapshot.member_count())
-
-
-def _member_count(snapshot: GroupSnapshot) -> int | None:
-    """Return the number of members, or None if the records of a member are missing."""
-    should_report = snapshot.classic is not None if snapshot.modern is None else snapshot.modern.shows_state
-    return snapshot.member_count() if should_report else None
 
 
 def _assignment(state: str, group_state: GroupState) -> AssignmentReport:

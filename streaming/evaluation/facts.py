@@ -49,9 +49,8 @@ class Membership:
     """Type, state and size of the group.
 
     `protocol` is the name of the group's strategy. `protocol_source` is `records` if a record contains the strategy,
-    and `broker` if only the coordinator reported the strategy. If the strategy is unknown, `protocol_source` is None.
-    `record_timestamp_ms` is the time at which the coordinator wrote the last record of the group. `coordinator` is the
-    broker id of the group coordinator, or NO_LEADER.
+    and `broker` if only the coordinator reported the strategy. `record_timestamp_ms` is the time of the group's last
+    record. `coordinator` is a broker id, or NO_LEADER.
     """
 
     group_type: str
@@ -98,12 +97,11 @@ class AssignmentReport:
 
 @dataclass(frozen=True)
 class FairnessReport:
-    """How partitions, lag and throughput are distributed. Lag and throughput come from the last measurement.
+    """How partitions, lag and throughput are distributed.
 
     `skewed_topics` is the number of topics in which the member with the most extra partitions has an extra partition,
     or 0 if there is no topic skew. `skew_partitions` is the surplus of the assignment (measure 5 of
-    `assignors/fairness/evenness.py`). `remedy` is the strategy that removes the skew with the fewest moves. `what_if`
-    contains the what-if results for the present assignment.
+    `assignors/fairness/evenness.py`). `remedy` is the strategy that removes the skew with the fewest moves.
     """
 
     work: tuple[Imbalance, ...] = ()
@@ -125,10 +123,9 @@ class FairnessReport:
 
 @dataclass(frozen=True, slots=True)
 class RebalanceReport:
-    """Counts since the monitor first detected the group.
+    """Counts since the monitor first detected the group. They are known even if an open transaction blocks records.
 
-    The counts are known even if an open transaction blocks later records. `under_way_since_ms` is the time of the first
-    listing of groups that showed the rebalance in progress.
+    `under_way_since_ms` is the time of the first listing of groups that showed the rebalance in progress.
     """
 
     total: int | None = None
@@ -142,10 +139,7 @@ class RebalanceReport:
 
 @dataclass(frozen=True)
 class Members:
-    """The members of the group.
-
-    When a page or a metric first needs the values of single members, they are computed and cached.
-    """
+    """The members of the group. Their values are computed and cached when an output first needs them."""
 
     snapshot: GroupSnapshot | None = None
     own: StrategyDrift | None = None
@@ -206,11 +200,8 @@ class Members:
 class GroupLag(NamedTuple):
     """The lag of a group, summed over its committed partitions.
 
-    The fields have the same order as in GROUP_LAGS_SCHEMA. If the lag of a partition is unknown, `unknown` contains the
-    reason. Without a fresh sample, `unknown` contains only NO_FRESH_SAMPLE. While the cluster is not ready, `unknown`
-    contains only LOG_NOT_READ. If `seconds_is_bound` is True, `seconds` is a lower bound. `worst_topic` and
-    `worst_partition` identify the partition with the largest lag in seconds. `offsets_expire_ms` is None if the group
-    has members.
+    The fields have the order and the meaning of the columns of GROUP_LAGS_SCHEMA. Without a fresh sample, `unknown`
+    contains only NO_FRESH_SAMPLE. While the cluster is not ready, `unknown` contains only LOG_NOT_READ.
     """
 
     records: int | None = None
@@ -243,12 +234,11 @@ class GroupLag(NamedTuple):
 class GroupFacts(msgspec.Struct, frozen=True):
     """Everything that is known about one group.
 
-    `limits` come from the settings. `unowned_records` is the number of unread records in unowned partitions.
-    `not_known` contains the names of the unknown facts (`group.not_known`). `cause` is the cause of the group's lag.
-    `work` is the work of each member and host. `cause` and `work` are None if no partition of the group is late.
+    `unowned_records` is the number of unread records in unowned partitions. `not_known` contains the names of the
+    unknown facts (`group.not_known`). `work` and `cause` (of the lag) are None if no partition of the group is late.
     `committed_topics` are the topics for which the group had committed offsets at the last sample, even if the sample
-    is old. `topic_loads` contains the known loads of `committed_topics`. `incident_id` is the id of the oldest open
-    incident of the group.
+    is old. `topic_loads` contains their known loads. `incident_id` is the id of the oldest open incident with active
+    evidence of the group.
     """
 
     group_id: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -17,7 +17,7 @@ from streaming.evaluation.lag.unsubscribed import LastRead, last_read_after
 from streaming.evaluation.rebalances.condition_detectors import Limits
 from streaming.evaluation.rebalances.rebalance_history import RebalanceHistory, ReportedRebalance, extend_history
 from streaming.evaluation.snapshot_evaluation import Evaluation, evaluate_snapshot, keeps_verdict
-from streaming.events import ExternalFact, GroupEvent, GroupForgotten, GroupVanished, LogEvent, Position, TopicsSampled
+from streaming.events import ExternalFact, GroupEvent, GroupForgotten, GroupVanished, LogEvent, TopicsSampled
 from streaming.events.compression import compressed_if_large, decompressed_if_large
 from streaming.group.advance import advance
 from streaming.group.codec import StateCodec
@@ -26,21 +26,15 @@ from streaming.group.snapshot import GroupSnapshot
 from streaming.group.topic_names import NO_TOPIC_NAMES, TopicNames, add_names, waits_for_names
 
 EVALUATED_RECORDS_PER_BATCH = 50
-"""Maximum number of snapshots of a group that are evaluated per batch.
-
-If a batch has more snapshots, only the newest snapshots are evaluated. Verdicts on older snapshots are too late to be
-useful.
-"""
+"""Maximum number of snapshots of a group that are evaluated per batch. Verdicts on older snapshots are too late."""
 
 
 class GroupState(msgspec.Struct, frozen=True):
     """The stored state of one group: its snapshot, and the verdicts on its present generation.
 
-    `pending` contains earlier snapshots in which some topics have an id but no name. The monitor writes the rows of
-    `pending` snapshots when the brokers have returned the topic names. `rebalance_history` covers all rebalances that
-    have a row in the table. `alternatives` contains the what-if results of the evaluated generation, but only for the
-    present number of members. `violations` are the present violations of the common rules. `last_read` contains
-    the topics that the members read before the group became Empty, or None if unknown.
+    `pending` contains earlier snapshots in which some topics have an id but no name. Their rows are written when the
+    brokers have returned the names. `rebalance_history` covers all rebalances that have a row in the table.
+    `alternatives` contains only the what-if results for the present number of members.
     """
 
     snapshot: GroupSnapshot
@@ -57,10 +51,9 @@ class GroupState(msgspec.Struct, frozen=True):
         return frozenset(self.snapshot.subscribed_topics()).union(*topics)
 
     def unowned_partitions(self) -> int | None:
-        """Return the number of unowned partitions. Withheld partitions do not count.
+        """Return the number of unowned partitions, without withheld partitions.
 
-        Return None if the group has no members, or if the number is unknown. For example, the number is unknown before
-        the first sample of a topic.
+        None if the group has no members, or if the number is unknown, for example before the first sample of a topic.
         """
         is_sampled = all(topic in self.snapshot.topics for topic in self.snapshot.subscribed_topics())
         return self.violations.unowned_partitions() if self.violations and is_sampled else None
@@ -69,8 +62,7 @@ class GroupState(msgspec.Struct, frozen=True):
 class GroupUpdate(msgspec.Struct, frozen=True):
     """The result of one batch for one group: its new state, and the values for the tables.
 
-    If `forgotten` is True, the batch removes the state of a group that was deleted long ago. `alternatives` contains
-    the what-if results for the last evaluated generation of the batch.
+    If `forgotten` is True, the batch removes the state of a group that was deleted long ago.
     """
 
     record: GroupState
@@ -85,7 +77,7 @@ PENDING_MEMBERS = 10_000
 """For each group: maximum number of members in all snapshots that wait for topic names.
 
 The names usually arrive with one of the next two samples. If the snapshots have more members, the rows of the oldest
-snapshots are written with topic ids. In these rows, `not_known` contains `topic_names`.
+snapshots are written with topic ids, and their `not_known` contains `topic_names`.
 """
 
 GROUP_CODEC = StateCodec(GroupState, version=2, migrations={1: lambda encoded: encoded}, is_compressed=True)
@@ -96,10 +88,7 @@ _UPDATE_DECODER = msgspec.msgpack.Decoder(GroupUpdate)
 
 
 def encode_update(update: GroupUpdate) -> bytes:
-    """Encode the update of a group for the transfer to the driver, and compress a large update.
-
-    The format has no version, because the bytes are never stored.
-    """
+    """Encode an update for the transfer to the driver. The bytes are never stored, so they have no version."""
     return compressed_if_large(_UPDATE_ENCODER.encode(update))
 
 
@@ -131,20 +120,25 @@ def apply_batch(  # noqa: PLR0913 - everything that the update depends on, by na
     home = own_partitions.home(state.snapshot.group_id)
     events = list(events)
     facts = [event for event in events if isinstance(event, ExternalFact)]
-    log_events = sorted((event for event in events if isinstance(event, LogEvent)), key=_log_order(home))
+    # After the partition count of `__consumer_offsets` has changed, new records are in the home partition.
+    log_events = sorted(
+        (event for event in events if isinstance(event, LogEvent)),
+        key=lambda event: (event.position.offsets_topic_partition == home, event.position),
+    )
     if not log_events and state.snapshot.is_over and any(isinstance(fact, GroupForgotten) for fact in facts):
         return GroupUpdate(state, forgotten=True)
     ends = [fact for fact in facts if isinstance(fact, GroupVanished)]
     knowledge = [fact for fact in facts if not isinstance(fact, GroupVanished)]
     known, present, completed = _apply_facts(state, knowledge, strategies)
-    snapshot = _advance_all(known, ends)
+    snapshot = reduce(advance, ends, known)
     last_read = last_read_after(state.last_read, known, snapshot)
     violations = state.violations if snapshot == state.snapshot else with_unowned(snapshot, state.violations)
-    waiting = [_advance_all(pending, facts) for pending in state.pending]
+    waiting = [reduce(advance, facts, pending) for pending in state.pending]
     if any(is_reportable(state.snapshot, fact, snapshot) for fact in facts):  # the driver may send a fact twice
         waiting.append(snapshot)
     for event in log_events:
-        if _is_in_abandoned_partition(snapshot.position, event.position, home):
+        partitions = {home, snapshot.position.offsets_topic_partition} if snapshot.position else None
+        if partitions and event.position.offsets_topic_partition not in partitions:
             continue
         before, snapshot = snapshot, advance(snapshot, event)
         last_read = last_read_after(last_read, before, snapshot)
@@ -158,7 +152,7 @@ def apply_batch(  # noqa: PLR0913 - everything that the update depends on, by na
     present, evaluations = _evaluate_history(present, history, strategies)
     if present.evaluation is None and not pending:
         # The monitor wrote the rows of this snapshot with an earlier checkpoint. Only the verdict is missing.
-        present = _evaluate_current(snapshot, strategies)
+        present = _CurrentVerdict(evaluate_snapshot(snapshot, strategies), snapshot)
     final = (*completed, *evaluations)
     computed, reported = _update_alternatives(state.alternatives, present, final, strategies)
     new_state = GroupState(
@@ -173,18 +167,12 @@ def apply_batch(  # noqa: PLR0913 - everything that the update depends on, by na
     return GroupUpdate(new_state, history, final, rebalances=rebalances, alternatives=reported)
 
 
-def _advance_all(snapshot: GroupSnapshot, events: Iterable[GroupEvent]) -> GroupSnapshot:
-    return reduce(advance, events, snapshot)
-
-
 def _split_waiting(
     waiting: Sequence[GroupSnapshot], names: TopicNames
 ) -> tuple[tuple[GroupSnapshot, ...], tuple[GroupSnapshot, ...]]:
     """Divide the snapshots into two parts: the rows of the first part are written now, and the second part waits.
 
-    The first part ends before the first snapshot that waits for topic names. If the snapshots have more than
-    PENDING_MEMBERS members, the first part also contains the oldest waiting snapshots. Their rows contain topic ids
-    instead of names.
+    The second part starts with the first snapshot that waits for topic names, but has at most PENDING_MEMBERS members.
     """
     members = 0
     first_allowed = len(waiting)
@@ -199,21 +187,6 @@ def _split_waiting(
     return tuple(waiting), ()
 
 
-def _log_order(home: int | None) -> Callable[[LogEvent], tuple[bool, Position]]:
-    """Return the sort key of log events: by position, but events in the group's home partition come last.
-
-    After a change of the partition count of `__consumer_offsets`, the group's new records are in the home partition.
-    """
-    return lambda event: (event.position.offsets_topic_partition == home, event.position)
-
-
-def _is_in_abandoned_partition(known: Position | None, position: Position, home: int | None) -> bool:
-    """Return False if the position is in the home partition, or in the partition of the last record."""
-    if known is None or known.offsets_topic_partition == position.offsets_topic_partition:
-        return False
-    return position.offsets_topic_partition != home
-
-
 @dataclass(frozen=True, slots=True)
 class _CurrentVerdict:
     """The present verdict, and its snapshot. `snapshot` is None if an earlier batch computed the verdict."""
@@ -222,64 +195,35 @@ class _CurrentVerdict:
     snapshot: GroupSnapshot | None = None
 
 
-def _evaluate_current(snapshot: GroupSnapshot, strategies: Sequence[PartitionAssignor]) -> _CurrentVerdict:
-    return _CurrentVerdict(evaluate_snapshot(snapshot, strategies), snapshot)
-
-
 def _apply_facts(
     state: GroupState, facts: Iterable[ExternalFact], strategies: Sequence[PartitionAssignor]
 ) -> tuple[GroupSnapshot, _CurrentVerdict, tuple[Evaluation, ...]]:
     """Return three values: the snapshot after the external facts, its verdict, and the verdicts that became final.
 
-    `facts` contains no `GroupVanished`. An incomplete verdict is computed again. A complete verdict is computed again
-    in two cases: the coordinator has reported a different assignor, or the verdict depends on samples whose times were
-    corrected. The rows of the previous verdict stay in the table.
+    An incomplete verdict is computed again. A complete verdict is computed again in two cases: the coordinator has
+    reported a different assignor, or the verdict depends on samples whose times were corrected. The rows of the
+    previous verdict stay in the table.
     """
-    snapshot, evaluation = state.snapshot, state.evaluation
-    for fact in facts:
-        snapshot = advance(snapshot, fact)
-    if evaluation is None or snapshot == state.snapshot:
-        return snapshot, _CurrentVerdict(evaluation), ()
+    snapshot, evaluation = reduce(advance, facts, state.snapshot), state.evaluation
+    unchanged = snapshot, _CurrentVerdict(evaluation), ()
+    # If older snapshots wait for topic names, this snapshot is evaluated only once, after them.
+    if evaluation is None or snapshot == state.snapshot or state.pending:
+        return unchanged
+    is_same_generation = snapshot.generation_id == evaluation.generation_id
     if evaluation.is_complete:
-        is_doubtful = _depends_on_samples(evaluation) and any(
-            isinstance(fact, TopicsSampled) and fact.is_time_corrected for fact in facts
-        )
-        if snapshot.protocol == state.snapshot.protocol and not is_doubtful:
-            return snapshot, _CurrentVerdict(evaluation), ()
-        return snapshot, _evaluate_again(snapshot, state, evaluation, strategies), ()
-    if state.pending:
-        # Older snapshots wait for topic names. This snapshot is evaluated only once, after them.
-        return snapshot, _CurrentVerdict(evaluation), ()
+        # The verdict `match` proves that the samples were not outdated.
+        depends_on_samples = evaluation.own is not None and evaluation.own.verdict in {DRIFT, UNKNOWN}
+        is_corrected = any(isinstance(fact, TopicsSampled) and fact.is_time_corrected for fact in facts)
+        is_doubtful = snapshot.protocol != state.snapshot.protocol or (depends_on_samples and is_corrected)
+        if not is_doubtful or not is_same_generation:
+            return unchanged
     again = evaluate_snapshot(snapshot, strategies)
+    if evaluation.is_complete and (again is None or not again.is_complete):
+        return unchanged
     if again is not None and again.generation_id == evaluation.generation_id:
         # The position may be newer, because members have moved to their targets. The verdict keeps its first position.
         again = msgspec.structs.replace(again, position=evaluation.position)
-    return snapshot, _CurrentVerdict(again, snapshot), _complete_only(again)
-
-
-def _depends_on_samples(evaluation: Evaluation) -> bool:
-    """Return True if an outdated sample may have caused the verdict on the group's own strategy.
-
-    The verdict `match` proves that the assignment agrees with the samples. So the samples were not outdated.
-    """
-    return evaluation.own is not None and evaluation.own.verdict in {DRIFT, UNKNOWN}
-
-
-def _evaluate_again(
-    snapshot: GroupSnapshot, state: GroupState, evaluation: Evaluation, strategies: Sequence[PartitionAssignor]
-) -> _CurrentVerdict:
-    """Compute the verdict on the same generation again, with the corrected facts.
-
-    If snapshots wait for topic names, return the previous verdict. The monitor evaluates waiting snapshots when it
-    writes their rows.
-    """
-    is_same_generation = snapshot.generation_id == evaluation.generation_id
-    if not is_same_generation or state.pending:
-        return _CurrentVerdict(evaluation)
-    again = evaluate_snapshot(snapshot, strategies)
-    if again is None or not again.is_complete:
-        return _CurrentVerdict(evaluation)
-    return _CurrentVerdict(msgspec.structs.replace(again, position=evaluation.position), snapshot)
+    return snapshot, _CurrentVerdict(again, snapshot), () if evaluation.is_complete else _complete_only(again)
 
 
 def _evaluate_history(
@@ -296,7 +240,7 @@ def _evaluate_history(
             continue
         if present.evaluation is not None and not present.evaluation.is_complete:
             final.append(present.evaluation)
-        present = _evaluate_current(snapshot, strategies)
+        present = _CurrentVerdict(evaluate_snapshot(snapshot, strategies), snapshot)
         final.extend(_complete_only(present.evaluation))
     return present, tuple(final)
 
@@ -311,10 +255,7 @@ def _update_alternatives(
     final: Iterable[Evaluation],
     strategies: Sequence[PartitionAssignor],
 ) -> tuple[Alternatives | None, Alternatives | None]:
-    """Return two what-if results: the first is for the group's state, and the second is for the table.
-
-    The second result is None if the present verdict did not become final in this batch.
-    """
+    """Return the what-if results for the group's state, and those for the table (only if a verdict became final)."""
     if present.evaluation is None:
         return None, None
     if present.snapshot is None:

@@ -20,13 +20,10 @@ INFO: Final = "info"
 class GroupLimits:
     """The limits of one group. All times are in seconds.
 
-    - `team`: the owner of the group, and a label of its alerts. If no owner is configured, `team` is empty.
-    - `max_lag_seconds`: an alert of severity `warning` fires above this lag.
-    - `critical_lag_seconds`: an alert of severity `critical` fires above this lag. `critical_lag_seconds` is at least
-      `max_lag_seconds`.
+    - `team`: the owner of the group, and a label of its alerts. Empty if no owner is configured.
+    - `max_lag_seconds`, `critical_lag_seconds`: alerts of severity `warning` and `critical` fire above these lags.
     - `max_commit_gap_seconds`: the longest acceptable time without commits around a rebalance.
     - `severity`: the highest severity that an alert about the group may have.
-    - `ignore_alerts`: if True, no alert fires for the group.
     """
 
     team: str = ""

@@ -49,11 +49,9 @@ _STATES_WITHOUT_EVALUATION = frozenset({UNKNOWN_STATE, *REBALANCING_STATES})
 class Evaluation(msgspec.Struct, frozen=True):
     """The verdicts on one record of a group, and the inputs of these verdicts.
 
-    `imbalances` describes how partitions are distributed. `skew` is the topic skew, or None if there is no topic skew.
-    `metadata_sampled_at_ms` is the time of the oldest sample of topic metadata. `assigned_by` is the library that
-    computed the assignment, and describes how the monitor recognised this library. `not_known` contains the names of
-    missing inputs. `awaits_sample` is True if the last sample of a topic is older than the record and contradicts the
-    record.
+    `imbalances` describes how partitions are distributed. `metadata_sampled_at_ms` is the time of the oldest sample of
+    topic metadata. `not_known` contains the names of missing inputs. `awaits_sample` is True if the last sample of a
+    topic is older than the record and contradicts the record.
     """
 
     position: Position
@@ -82,8 +80,8 @@ class Evaluation(msgspec.Struct, frozen=True):
     def without_topics(self) -> Evaluation:
         """Return the evaluation for the stored state.
 
-        A complete evaluation is stored without the imbalances of single topics. Only the tables need these imbalances,
-        and a group can have many topics.
+        Only the tables need the imbalances of single topics, and a group can have many topics. So a complete evaluation
+        is stored without them.
         """
         if not self.is_complete:
             return self
@@ -91,10 +89,7 @@ class Evaluation(msgspec.Struct, frozen=True):
 
 
 def evaluate_snapshot(snapshot: GroupSnapshot, strategies: Sequence[PartitionAssignor]) -> Evaluation | None:
-    """Evaluate the present generation of a group. Returns None if rule 1 applies.
-
-    If the coordinator is still computing the assignment of an epoch (KIP-848), the verdict is `rebalancing`.
-    """
+    """Evaluate the present generation of a group. Returns None if rule 1 applies."""
     position = snapshot.position
     if position is None or not snapshot.member_count() or snapshot.state in _STATES_WITHOUT_EVALUATION:
         return None
@@ -114,6 +109,10 @@ def _evaluate_assignment(
         drifts = _strategy_drifts(inputs, snapshot.protocol or "", assigned_by, strategies)
     else:
         assigned_by, drifts = THE_BROKER, consumer_drifts(snapshot, inputs, strategies)
+    # If a sample is later than the record, the metadata of the time of the record are unknown.
+    is_late = snapshot.is_polled or any(sampled_at_ms > position.timestamp_ms for sampled_at_ms in sampled)
+    is_unknown = assigned_by.implementation == UNKNOWN_LEADER
+    missing = {"metadata_of_the_time": is_late, "leader_implementation": is_unknown}
     shared = shared_work(snapshot, inputs)
     imbalances = divide_work(shared).imbalance()
     return Evaluation(
@@ -123,41 +122,20 @@ def _evaluate_assignment(
         imbalances=imbalances,
         metadata_sampled_at_ms=min(sampled, default=None),
         assigned_by=assigned_by,
-        not_known=_missing_inputs(snapshot, assigned_by),
+        not_known=(*(name for name, is_missing in missing.items() if is_missing), *not_known(snapshot)),
         skew=named_skew(shared, imbalances),
         awaits_sample=bool(inputs.stale_topics),
     )
 
 
-def _missing_inputs(snapshot: GroupSnapshot, assigned_by: Leader) -> tuple[str, ...]:
-    """Return the names of the missing inputs.
-
-    `metadata_of_the_time` is missing if the group is polled, or if a topic was sampled after the record.
-    """
-    position = snapshot.position
-    is_late = position is not None and any(
-        sampled.sampled_at_ms > position.timestamp_ms for sampled in snapshot.topics.values()
-    )
-    return (
-        *(["metadata_of_the_time"] if is_late or snapshot.is_polled else []),
-        *(["leader_implementation"] if assigned_by.implementation == UNKNOWN_LEADER else []),
-        *not_known(snapshot),
-    )
-
-
 def _divides_partitions(snapshot: GroupSnapshot) -> bool:
-    """Return False for Kafka Connect groups, share groups and streams groups (rule 2)."""
     if snapshot.classic is not None:
         return snapshot.classic.protocol_type == CONSUMER_PROTOCOL_TYPE
     return snapshot.group_type == CONSUMER
 
 
 def _without_assignment(snapshot: GroupSnapshot, position: Position) -> Evaluation | None:
-    """Evaluate a group that has no verdicts (rule 2), or whose coordinator is computing the assignment (rule 3).
-
-    If no member names an assignor, the strategy is the assignor that the coordinator reported. If the coordinator has
-    not reported an assignor, the strategy is an empty string.
-    """
+    """Evaluate a group that has no verdicts (rule 2), or whose coordinator is computing the assignment (rule 3)."""
     own = snapshot.protocol or ""
     drifts: tuple[StrategyDrift, ...] = ()
     if _divides_partitions(snapshot):
@@ -172,8 +150,9 @@ def _strategy_drifts(
 ) -> tuple[StrategyDrift, ...]:
     if own == KAFKA_STREAMS_PROTOCOL:
         return (evaluate_common_rules(inputs, own, "kafka_streams"),)
+    as_leader_computes = AS_LEADER.get(leader.implementation, {})
     evaluated = tuple(
-        strategy_drift(inputs, _as_leader_computes(leader, assignor), leader, is_group_strategy=True)
+        strategy_drift(inputs, as_leader_computes.get(own, assignor), leader, is_group_strategy=True)
         if assignor.name == own
         else strategy_drift(inputs, assignor, leader, is_group_strategy=False)
         for assignor in strategies
@@ -181,11 +160,6 @@ def _strategy_drifts(
     if any(drift.is_group_strategy for drift in evaluated):
         return evaluated
     return (evaluate_common_rules(inputs, own, "strategy_not_known"), *evaluated)
-
-
-def _as_leader_computes(leader: Leader, assignor: PartitionAssignor) -> PartitionAssignor:
-    """Return the strategy as the leader's library implements it: a variant from AS_LEADER, or `assignor` itself."""
-    return AS_LEADER.get(leader.implementation, {}).get(assignor.name, assignor)
 
 
 def keeps_verdict(previous: Evaluation | None, snapshot: GroupSnapshot) -> bool:

@@ -4,8 +4,7 @@ There are two kinds of events:
 
 - Records of the group coordinator. Each record contains its position in `__consumer_offsets`. So a record that is read
   twice changes the state only once. In the polling mode, the monitor uses responses of coordinators instead of records.
-- External facts, which the Spark driver sends to the state of a group. Examples are topic metadata, and the assignor
-  that a coordinator reported.
+- External facts, which the Spark driver sends to the state of a group, for example topic metadata.
 
 Events are sent between processes. So each event has a stable encoding. `from_records.py` converts records to events.
 The package may import only `protocol`.
@@ -27,17 +26,11 @@ CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
 
 
 POLLED_PARTITION = -1
-"""The partition number in the positions of coordinators' responses.
-
-In the polling mode, the monitor does not read `__consumer_offsets`.
-"""
+"""The partition number in the positions of coordinators' responses (polling mode)."""
 
 
 class Position(msgspec.Struct, frozen=True, order=True):
-    """The position of a record in `__consumer_offsets`, and the timestamp of the record.
-
-    The coordinator sets the timestamp.
-    """
+    """The position of a record in `__consumer_offsets`, and its timestamp, which the coordinator sets."""
 
     offsets_topic_partition: int
     offsets_topic_offset: int
@@ -54,8 +47,7 @@ class GroupMetadataWritten(msgspec.Struct, frozen=True, tag="group_metadata"):
 class ModernDescription(msgspec.Struct, frozen=True):
     """A coordinator's full description of a consumer, share or streams group.
 
-    The keys of `members`, `targets` and `currents` are member ids. Members of a share group have no targets. `names`
-    maps topic ids to topic names.
+    The keys are member ids; the keys of `names` are topic ids. Members of a share group have no targets.
     """
 
     epoch: int
@@ -68,11 +60,10 @@ class ModernDescription(msgspec.Struct, frozen=True):
 
 
 class GroupDescribed(msgspec.Struct, frozen=True, tag="group_described"):
-    """A coordinator's full description of a group. `state` is the state name in the response.
+    """A coordinator's full description of a group. One of `classic` and `modern` is None.
 
     A description has no position in a log, so `offsets_topic_partition` is POLLED_PARTITION. `offsets_topic_offset` is
-    a number that increases with each response. `timestamp_ms` is the start time of the poll. One of `classic` and
-    `modern` is None.
+    a number that increases with each response. `timestamp_ms` is the start time of the poll.
     """
 
     position: Position
@@ -83,10 +74,7 @@ class GroupDescribed(msgspec.Struct, frozen=True, tag="group_described"):
 
 
 class GroupTombstoned(msgspec.Struct, frozen=True, tag="group_tombstone"):
-    """The coordinator deleted a group's metadata.
-
-    Either the group no longer exists, or the next record of the group shows a different group type.
-    """
+    """The coordinator deleted a group's metadata. The group ended, or its next record shows a different type."""
 
     position: Position
 
@@ -109,10 +97,7 @@ class MemberWritten(msgspec.Struct, frozen=True, tag="member"):
 
 
 class TargetEpochWritten(msgspec.Struct, frozen=True, tag="target_epoch"):
-    """The epoch for which the targets of a group's members were computed.
-
-    The epoch is None if the group was deleted.
-    """
+    """The epoch for which the targets of a group's members were computed. None if the group was deleted."""
 
     position: Position
     group_type: str
@@ -155,13 +140,9 @@ class TopicsNamed(msgspec.Struct, frozen=True, tag="topics_named"):
 class TopicMetadata(msgspec.Struct, frozen=True):
     """The metadata of a topic in a sample.
 
-    Attributes:
-        partitions: the number of partitions, None if the brokers did not know the topic.
-        racks: for each partition, the racks of its replicas.
-        topic_id: None if the brokers have no topic ids, or if the group does not need the id.
-        since_ms: the time of the first sample that showed the value of `partitions`. All later samples showed the same
-            number of partitions. Only metadata in the state of a group has `since_ms`.
-
+    `partitions` is None if the brokers did not know the topic. `racks` has the racks of the replicas of each partition.
+    `topic_id` is None if the brokers have no topic ids, or if the group does not need it. `since_ms` is the time of the
+    first sample that showed this number of partitions. Only metadata in the state of a group has it.
     """
 
     partitions: int | None
@@ -172,19 +153,15 @@ class TopicMetadata(msgspec.Struct, frozen=True):
 
     @property
     def known_since_ms(self) -> int:
-        """The time of the first sample with this number of partitions.
-
-        All samples from `known_since_ms` to `sampled_at_ms` show the same number.
-        """
+        """All samples from this time to `sampled_at_ms` show the same number of partitions."""
         return self.sampled_at_ms if self.since_ms is None else self.since_ms
 
 
 class TopicsSampled(msgspec.Struct, frozen=True, tag="topics_sampled"):
-    """Metadata of the topics that a group subscribes to. The Spark driver sends `TopicsSampled`.
+    """Metadata of the topics that a group subscribes to.
 
-    Metadata in the group's state can have a later time than the driver's last sample. This means that the driver's
-    clock was ahead when the metadata was sampled. Then `is_time_corrected` is True, and the event replaces the metadata
-    in the group's state.
+    If the metadata in the group's state has a later time than the driver's last sample, the driver's clock was ahead.
+    Then `is_time_corrected` is True, and the event replaces the metadata in the group's state.
     """
 
     topics: dict[str, TopicMetadata]
@@ -192,12 +169,10 @@ class TopicsSampled(msgspec.Struct, frozen=True, tag="topics_sampled"):
 
 
 class SkipSettled(msgspec.Struct, frozen=True, tag="skip_settled"):
-    """Shows whether generations without a record were failed rebalances.
+    """Shows whether the generations before the record at `offsets_topic_offset` were failed rebalances.
 
-    The generations are between the record at `offsets_topic_offset` and the previous record of the group. If
-    `log_was_whole` is True, the monitor read every offset between the two records. So compaction removed no record, and
-    the generations were failed rebalances: members joined but never synced. If `log_was_whole` is False, the cause
-    stays unknown.
+    These generations have no record. If `log_was_whole` is True, the monitor read every offset since the group's
+    previous record. So compaction removed no record: members joined but never synced. Otherwise, the cause is unknown.
     """
 
     offsets_topic_offset: int
@@ -207,9 +182,8 @@ class SkipSettled(msgspec.Struct, frozen=True, tag="skip_settled"):
 class GroupVanished(msgspec.Struct, frozen=True, tag="group_vanished"):
     """The group no longer exists on the brokers, but the monitor did not read its tombstone.
 
-    The event applies only if the group's last record is at offset `after_offset` in `offsets_topic_partition`. If the
-    group has a later record, the event is ignored. `offsets_topic_partition` is None if an earlier version of the
-    monitor sent the event.
+    The event is ignored if the group has a record after `after_offset` in `offsets_topic_partition`. The partition is
+    None if an earlier version of the monitor sent the event.
     """
 
     after_offset: int
@@ -224,8 +198,8 @@ class GroupForgotten(msgspec.Struct, frozen=True, tag="group_forgotten"):
 class AssignorReported(msgspec.Struct, frozen=True, tag="assignor_reported"):
     """The assignor that the coordinator reported for a KIP-848 group at an epoch.
 
-    The event is ignored if a member specifies an assignor. It is also ignored if the group has reached a different
-    epoch, because a new member may specify an assignor at that epoch.
+    The event is ignored if a member specifies an assignor, or at a different epoch, because a new member may specify
+    an assignor at that epoch.
     """
 
     epoch: int
@@ -233,10 +207,9 @@ class AssignorReported(msgspec.Struct, frozen=True, tag="assignor_reported"):
 
 
 class DecodeFailed(msgspec.Struct, frozen=True, tag="record_unreadable"):
-    """The value of a membership record could not be decoded.
+    """The value of a membership record could not be decoded, so a part of the group's state is now unknown.
 
-    The key was decoded, and the record is stored in the quarantine table. The undecodable record replaces a part of the
-    group's state, so the part is now unknown. `entry` and `entry_of` identify the unknown part (`entry_name`).
+    The record is in the quarantine table. `entry` and `entry_of` identify the unknown part (`entry_name`).
     """
 
     position: Position
@@ -266,9 +239,6 @@ def encode_event(event: GroupEvent) -> bytes:
 
 
 def decode_event(encoded: bytes) -> GroupEvent:
-    """Decode an event that `encode_event` encoded.
-
-    Raises `msgspec.DecodeError` if the bytes are not an encoded event.
-    """
+    """Decode an event that `encode_event` encoded. Raises `msgspec.DecodeError`."""
     event: GroupEvent = _DECODER.decode(decompressed_if_large(encoded))
     return event

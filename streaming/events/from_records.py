@@ -34,8 +34,7 @@ def log_event(
 ) -> tuple[str, LogEvent] | None:
     """Return (group id, event) for a membership record. Return None for other records.
 
-    An undecodable subscription or assignment of a classic member is None in the event. The decoding failure is added to
-    `refusals`.
+    An undecodable subscription or assignment of a classic member is None, and is added to `refusals`.
     """
     record_type = RecordType(record.key_type)
     if record_type is RecordType.GROUP_METADATA:
@@ -61,15 +60,10 @@ def decode_failed_event(key: bytes, position: Position) -> tuple[str, DecodeFail
     if grouped is None:
         return None
     group_id, deletion = grouped
-    group_type = _group_type_of(key)
-    entry, entry_of = entry_name(deletion)
-    return group_id, DecodeFailed(position, group_type, entry, entry_of)
-
-
-def _group_type_of(key: bytes) -> str:
     record_type = RecordType(int.from_bytes(key[:2], "big"))
     newer_types = (SHARE, STREAMS, CONSUMER)
-    return next((name for name in newer_types if record_type.name.startswith(name.upper())), CLASSIC)
+    group_type = next((name for name in newer_types if record_type.name.startswith(name.upper())), CLASSIC)
+    return group_id, DecodeFailed(position, group_type, *entry_name(deletion))
 
 
 def entry_name(event: LogEvent) -> tuple[str, str]:
@@ -88,11 +82,10 @@ def entry_name(event: LogEvent) -> tuple[str, str]:
 
 
 def _one_entry_a_member(metadata: GroupMetadata) -> GroupMetadata:
-    """Remove all entries of a member id except the last.
+    """Keep only the last entry of each member id, like `ClassicGroup.add` when a coordinator loads its log.
 
-    When a coordinator loads its log, `ClassicGroup.add` also keeps only the last entry. A coordinator never writes
-    duplicate member ids, but other clients can. A record with duplicate member ids must not stop the evaluation of all
-    other groups.
+    A coordinator never writes duplicate member ids, but other clients can. Such a record must not stop the evaluation
+    of all other groups.
     """
     last = {member.member_id: member for member in metadata.members}
     return metadata if len(last) == len(metadata.members) else replace(metadata, members=tuple(last.values()))
@@ -115,11 +108,7 @@ def _target_epoch(group_type: str, record: DecodedRecord, position: Position) ->
 
 
 def _target(group_type: str, record: DecodedRecord, position: Position) -> LogEvent:
-    """Return the target assignment of a member.
-
-    For a streams group, the target is empty, because the record contains tasks instead of topic partitions.
-    `group.members` shows the partitions of streams members as unknown.
-    """
+    """The target of a streams member is empty: it has tasks. `group.members` shows its partitions as unknown."""
     partitions = None if record.value is None else id_partitions(record.value.get("topicPartitions", ()))
     return TargetWritten(position, group_type, record.key["memberId"], partitions)
 

@@ -3,14 +3,13 @@
 If no member specifies an assignor, the coordinator uses the first assignor in the broker's `group.consumer.assignors`.
 No record contains the assignor of the coordinator. The assignor can be different after a restart of the broker. Rules:
 
-1. The monitor sends a request about a group if three conditions are true. The group has members. The monitor has read
-   enough records to know the state of the group. No member specifies an assignor.
+1. The monitor sends a request about a group if the group has members, no member specifies an assignor, and the monitor
+   has read enough records to know the state of the group.
 2. The monitor sends the first request immediately, and then one request every `ASK_AGAIN_SECONDS`.
-3. If the group has a new epoch, the monitor sends the next request immediately in two cases. In the first case, the
-   assignor is unknown. In the second case, the group's targets break a rule of the known assignor. A possible reason is
-   that the broker now uses a different assignor.
-4. A response contains a group epoch. The assignor in the response is valid only for the epoch in the response. The
-   monitor uses a response only after it has read records with the epoch of the response.
+3. If the group has a new epoch, the monitor sends the next request immediately if the assignor is unknown, or if the
+   group's targets break a rule of the known assignor. Then the broker possibly uses a different assignor.
+4. The assignor in a response is valid only for the group epoch in the response. The monitor uses a response only after
+   it has read records with this epoch.
 5. If the coordinator does not answer, the known assignor of the group does not change.
 """
 
@@ -30,11 +29,7 @@ ASK_AGAIN_SECONDS = 600.0
 
 @dataclass(frozen=True, slots=True)
 class AssignorRequest:
-    """The last request about a group. `answer` is None if the coordinator did not answer.
-
-    `epoch` is the group epoch in the response. If there was no response, `epoch` is the last group epoch in the
-    records.
-    """
+    """The last request about a group. Without a response, `answer` is None and `epoch` comes from the records."""
 
     asked_seconds: float
     epoch: int
@@ -61,7 +56,7 @@ def is_due(record: GroupState, last: AssignorRequest | None, now_seconds: float)
 
 
 def answered_request(snapshot: GroupSnapshot, description: Description | None, asked_seconds: float) -> AssignorRequest:
-    """Return the request that was sent at `asked_seconds`. `description` is None if the coordinator did not answer."""
+    """Return the request with its response. `description` is None if the coordinator did not answer."""
     answer = reported_assignor(description)
     known_epoch = snapshot.modern.epoch if snapshot.modern else None
     return AssignorRequest(asked_seconds, answer.epoch if answer else known_epoch or 0, answer)

@@ -30,13 +30,12 @@ def pending_facts(
 ) -> tuple[ExternalFact, ...]:
     """Return all facts that the group needs and that its state does not contain yet.
 
-    `pending` contains earlier snapshots of the group. The table rows of these snapshots are not written yet. The result
-    also contains samples of the topics that are subscribed in these snapshots. A fact has the fields that any of the
-    snapshots needs: if a classic group has the id of an earlier KIP-848 group, the rows of the earlier group still wait
-    for topic ids.
+    `pending` contains earlier snapshots of the group whose table rows are not written yet. The result has the topics
+    and fields that any of the snapshots needs. If a classic group has the id of an earlier KIP-848 group, the rows of
+    the earlier group still wait for topic ids.
     """
-    now_ms = sample.deletion_time_ms
-    if snapshot.is_over and now_ms is not None and now_ms - _ended_at_ms(snapshot) > FORGET_AFTER_MS:
+    now_ms, ended_at_ms = sample.deletion_time_ms, snapshot.position.timestamp_ms if snapshot.position else 0
+    if snapshot.is_over and now_ms is not None and now_ms - ended_at_ms > FORGET_AFTER_MS:
         return (GroupForgotten(),)
     topics: dict[str, TopicMetadata] = {}
     in_future: set[str] = set()
@@ -50,10 +49,6 @@ def pending_facts(
     return (*(event for event in (sampled, corrected) if event.topics), *settlements(snapshot, decisions))
 
 
-def _ended_at_ms(snapshot: GroupSnapshot) -> int:
-    return snapshot.position.timestamp_ms if snapshot.position else 0
-
-
 def _pending_topics(
     snapshot: GroupSnapshot, sample: ClusterSample, needed: Mapping[str, TopicMetadata]
 ) -> dict[str, TopicMetadata]:
@@ -64,7 +59,7 @@ def _pending_topics(
         if sampled is None:
             continue
         is_newer = known is None or known.sampled_at_ms < sampled.sampled_at_ms
-        is_needed = is_newer and (topic in wanted or _differs(known, sampled))
+        is_needed = is_newer and (topic in wanted or known is None or _content(known) != _content(sampled))
         if is_needed or _is_in_future(snapshot, topic, sampled, sample):
             pending[topic] = sampled
     return pending
@@ -73,30 +68,21 @@ def _pending_topics(
 def _is_in_future(snapshot: GroupSnapshot, topic: str, sampled: TopicMetadata, sample: ClusterSample) -> bool:
     """Return True if the topic metadata in the group's state is newer than the last sample.
 
-    In this case, the monitor's clock was ahead when the stored metadata was sampled. Without a correction, the state
-    would ignore every sample that is not later than the stored time. While the cluster time is unknown, the result is
-    False, because the time of the last sample may be wrong too. In the polling mode, the cluster time does not matter,
-    because all times come from the monitor's clock.
+    The monitor's clock was ahead when it was sampled. Without a correction, the state would ignore every sample before
+    the stored time. While the cluster time is unknown, the time of the last sample may be wrong too. In the polling
+    mode, all times come from the monitor's clock.
     """
     known = snapshot.topics.get(topic)
     is_known = sample.is_clock_known or snapshot.is_polled
     return is_known and known is not None and known.sampled_at_ms > sampled.sampled_at_ms
 
 
-def _differs(known: TopicMetadata | None, sampled: TopicMetadata) -> bool:
-    return known is None or (known.partitions, known.racks, known.topic_id) != (
-        sampled.partitions,
-        sampled.racks,
-        sampled.topic_id,
-    )
+def _content(topic: TopicMetadata) -> tuple[object, ...]:
+    return topic.partitions, topic.racks, topic.topic_id
 
 
 def _needed_metadata(snapshots: Sequence[GroupSnapshot], sample: ClusterSample) -> dict[str, TopicMetadata]:
-    """Return only the sampled topics and fields that the group needs, to keep the state small.
-
-    A group needs racks only if one of its members has a rack. A group needs topic ids only if its records contain topic
-    ids.
-    """
+    """Keep the state small: omit racks if no member has a rack, and topic ids if the records contain none."""
     wants_racks = any(_has_racked_member(snapshot) for snapshot in snapshots)
     wants_id = any(snapshot.modern is not None for snapshot in snapshots)
     return {

@@ -3,45 +3,39 @@
 The terms are the same as in Kafka's coordinator (`ClassicGroup`, `ConsumerGroup`, `GroupMetadataManager`). "Generation"
 means the generation of a classic group, or the group epoch of any other group. Rules:
 
-1. The state contains the position of the group's last record. A record at or before the stored position was already
-   read and does not change the state. So the counts stay correct if the monitor reads the log a second time. Only
-   positions in the same partition are compared. If the partition count of `__consumer_offsets` changes, a group can
-   move to a different partition (`combine.own_partitions`). In the new partition, the group counts as created again
-   (rule 5).
+1. A record at or before the position of the group's last record was already read and does not change the state. So the
+   counts stay correct if the monitor reads the log a second time. Only positions in the same partition are compared. If
+   the partition count of `__consumer_offsets` changes, a group can move to a different partition
+   (`combine.own_partitions`). There, the group counts as created again (rule 5).
 2. The first record of a group does not change the counts, because its earlier records are unknown.
 3. If a record has the same generation as the previous record, the group has not rebalanced. Such a record means that a
    static member rejoined with a new member id and its old assignment.
-4. If the generation is higher than before, the difference is added to the number of rebalances. If the group has no
-   members in the new generation, only the difference minus 1 is added, because the transition to Empty is not a
-   rebalance. Transitions to Empty have their own counter.
+4. If the generation is higher than before, the difference is added to the number of rebalances. A transition to Empty
+   is not a rebalance and has its own counter. So if the group has no members now, the difference minus 1 is added.
 5. If the generation is lower than before, or if the previous record was a tombstone, the group was created again. The
    record does not change the number of rebalances.
 6. An upgrade from the classic protocol, or a downgrade to it, starts with a tombstone. The next record is from the same
    group and has a different group type. The coordinator writes the tombstone and the next record in one append, so both
    records have the same timestamp. The group keeps its counts. If the timestamps differ, an operator deleted the group,
    and the group was created again (rule 5). Share groups are never upgraded or downgraded. An empty group can start
-   again at a lower generation. Such a restart of an empty group does not change the counts. For a streams group, the
-   tombstone of its topology comes between the tombstone of the group and the next record. The tombstone of a topology
-   does not create an event. So for a streams group, this rule also applies to the second record after the tombstone of
-   the group.
+   again at a lower generation, which does not change the counts. For a streams group, this rule also applies to the
+   second record after the tombstone, because the tombstone of its topology, which creates no event, comes in between.
 7. The generation of a classic group can increase by more than 1 from one record to the next. The state then contains a
    `Skip` for the generations without a record. The monitor checks whether it has read the complete log between the
    two records, and then removes the `Skip`. If the group is deleted before this check, the `Skip` stays. So the counts
-   do not depend on the time of the check. For other group types, the coordinator writes a record for every epoch. If
-   the record of an epoch is missing, compaction removed it.
+   do not depend on the time of the check. For other group types, compaction removed a missing record of an epoch.
 8. The monitor computes the state of a consumer or share group as the coordinator does. If records are missing, the
    state is Unknown. For streams groups, the records contain only a part of the state. So the state of a streams group
    is Empty or Unknown.
 9. If the coordinator reports that a group does not exist, the group's state becomes Gone. If the monitor has already
    read a newer record of the group, the state does not change. The time of the state Gone is always later than the
    group's last record.
-10. A coordinator's response (`GroupDescribed`) replaces the whole state. If the response is equal to the previous
-    response, the state does not change. If the group type is not the same as in the previous response, the group was
-    upgraded or downgraded. For a classic group, the response contains no generation. So a response counts as one
-    rebalance (or one transition to Empty) only if two conditions are true. First, the response shows that the group is
-    not in a rebalance. Second, the previous response showed a rebalance, or the two responses differ in the protocol,
-    members, subscriptions or assignments. The number of rebalances is a lower bound, because the monitor can miss
-    rebalances between two responses.
+10. A coordinator's response (`GroupDescribed`) that differs from the previous response replaces the whole state. If the
+    group type differs, the group was upgraded or downgraded. For a classic group, the response contains no generation.
+    So a response counts as one rebalance (or one transition to Empty) only if two conditions are true. First, the
+    response shows that the group is not in a rebalance. Second, the previous response showed a rebalance, or the two
+    responses differ in the protocol, members, subscriptions or assignments. The number of rebalances is a lower bound,
+    because the monitor can miss rebalances between two responses.
 11. With a new checkpoint, the monitor reads the log again from its start. If the tables contain counts of the group
     from an earlier checkpoint, the monitor continues these counts. It counts only the records after the group's last
     row in the tables (`Resume`).
@@ -50,9 +44,8 @@ means the generation of a classic group, or the group epoch of any other group. 
     For other group types, each record replaces one entry, for example the metadata of a member. A group with an
     undecodable entry stays Unknown until the next record of the same entry. The metadata of topics is kept, because a
     group's record does not change topics.
-13. A coordinator can report the assignor of a KIP-848 group. The coordinator's response contains an epoch. The monitor
-    uses the reported assignor for this epoch and for later epochs, until the coordinator reports a different assignor.
-    If a member specifies an assignor, the monitor uses the member's assignor instead.
+13. A coordinator can report the assignor of a KIP-848 group, and an epoch. From this epoch on, the monitor uses the
+    assignor until the coordinator reports a different one. The assignors that members specify have priority.
 """
 
 from __future__ import annotations
@@ -72,7 +65,6 @@ from streaming.events import (
     GroupMetadataWritten,
     GroupTombstoned,
     LogEvent,
-    ModernDescription,
     ModernEvent,
     Position,
     RegexResolved,
@@ -97,19 +89,19 @@ from streaming.group.snapshot import (
 from streaming.protocol.classic import GroupMetadata
 
 KEPT_SKIPS = 16
-"""Maximum number of `Skip` values in the state of a group. The limit keeps the state small in a rebalance storm. Above
-the limit, the oldest `Skip` values are removed. A removed `Skip` never counts as failed rebalances.
+"""Maximum number of `Skip` values in the state of a group, which keeps the state small in a rebalance storm. Above the
+limit, the oldest values are removed and never count as failed rebalances.
 """
 
 
 def advance(snapshot: GroupSnapshot, event: GroupEvent) -> GroupSnapshot:
     """Return the snapshot after the event."""
-    return apply_fact(snapshot, event) if isinstance(event, ExternalFact) else _apply_log_event(snapshot, event)
-
-
-def _apply_log_event(snapshot: GroupSnapshot, event: LogEvent) -> GroupSnapshot:
-    if _is_already_read(snapshot, event):
-        return snapshot
+    if isinstance(event, ExternalFact):
+        return apply_fact(snapshot, event)
+    known, read = snapshot.position, event.position
+    is_moved = known is not None and read.offsets_topic_partition != known.offsets_topic_partition
+    if known is not None and not is_moved and read.offsets_topic_offset <= known.offsets_topic_offset:
+        return snapshot  # rule 1
     if snapshot.resume is None:
         return _apply(_leave_earlier_partition(snapshot, event), event)
     if snapshot.resume.is_before(event.position):
@@ -119,7 +111,7 @@ def _apply_log_event(snapshot: GroupSnapshot, event: LogEvent) -> GroupSnapshot:
 
 
 def _resume_counting(snapshot: GroupSnapshot, resume: Resume, offsets_topic_partition: int) -> GroupSnapshot:
-    """Continue the counts from the last row that was written for the group with an earlier checkpoint (rule 11).
+    """Continue the counts from the last row of an earlier checkpoint (rule 11).
 
     If compaction removed all earlier records of the group, the result takes its values from this row.
     """
@@ -137,36 +129,28 @@ def _resume_counting(snapshot: GroupSnapshot, resume: Resume, offsets_topic_part
 
 def _apply(snapshot: GroupSnapshot, event: LogEvent) -> GroupSnapshot:
     if isinstance(event, GroupTombstoned):
-        return _mark_dead(snapshot, event)
+        return msgspec.structs.replace(
+            snapshot, state=DEAD, position=event.position, classic=None, modern=None, topics={}
+        )
     if isinstance(event, GroupMetadataWritten):
         return _apply_metadata(_as_living(snapshot, event, CLASSIC), event)
     if isinstance(event, GroupDescribed):
         return _apply_description(snapshot, event)
-    if isinstance(event, DecodeFailed) and event.group_type == CLASSIC:
-        return _mark_unknown(_as_living(snapshot, event, CLASSIC), event)
+    if isinstance(event, DecodeFailed) and event.group_type == CLASSIC:  # rule 12
+        living, position = _as_living(snapshot, event, CLASSIC), event.position
+        return msgspec.structs.replace(
+            living, group_type=CLASSIC, state=UNKNOWN, position=position, generation_id=None, classic=None
+        )
     return _replay(snapshot, event)
-
-
-def _is_already_read(snapshot: GroupSnapshot, event: LogEvent) -> bool:
-    if snapshot.position is None or _is_in_other_partition(snapshot, event):
-        return False
-    return event.position.offsets_topic_offset <= snapshot.position.offsets_topic_offset
-
-
-def _is_in_other_partition(snapshot: GroupSnapshot, event: LogEvent) -> bool:
-    return (
-        snapshot.position is not None
-        and event.position.offsets_topic_partition != snapshot.position.offsets_topic_partition
-    )
 
 
 def _leave_earlier_partition(snapshot: GroupSnapshot, event: LogEvent) -> GroupSnapshot:
     """If the event is from a different partition, mark the group in its earlier partition as Gone.
 
-    The `Skip` values are removed, because only the log of the earlier partition can prove that the skipped generations
-    were failed rebalances.
+    The `Skip` values are removed, because only the log of the earlier partition can settle them.
     """
-    if not _is_in_other_partition(snapshot, event):
+    known = snapshot.position
+    if known is None or known.offsets_topic_partition == event.position.offsets_topic_partition:
         return snapshot
     return msgspec.structs.replace(snapshot, state=GONE, classic=None, modern=None, topics={}, unsettled_skips=())
 
@@ -174,8 +158,7 @@ def _leave_earlier_partition(snapshot: GroupSnapshot, event: LogEvent) -> GroupS
 def _as_living(snapshot: GroupSnapshot, event: LogEvent, group_type: str) -> GroupSnapshot:
     """Return the snapshot to which a record of this group type is applied.
 
-    If the stored group has a different type, or has ended, the result has no members. In this case, the group was
-    upgraded or downgraded (rule 6), or created again (rule 5).
+    If the stored group was upgraded or downgraded (rule 6), or created again (rule 5), the result has no members.
     """
     if snapshot.position is None or (snapshot.group_type == group_type and not snapshot.is_over):
         return snapshot
@@ -248,21 +231,11 @@ def _without_unsubscribed_topics(snapshot: GroupSnapshot) -> GroupSnapshot:
     return msgspec.structs.replace(snapshot, topics=kept)
 
 
-def _mark_unknown(snapshot: GroupSnapshot, event: DecodeFailed) -> GroupSnapshot:
-    """Apply rule 12 to a classic group: its state, members and generation become unknown."""
-    return msgspec.structs.replace(
-        snapshot, group_type=CLASSIC, state=UNKNOWN, position=event.position, generation_id=None, classic=None
-    )
-
-
 def _replay(snapshot: GroupSnapshot, event: ModernEvent | DecodeFailed) -> GroupSnapshot:
-    """Apply one record of a consumer, share or streams group.
-
-    If the group does not exist any more, a record that deletes an entry changes only the position.
-    """
+    """Apply one record of a consumer, share or streams group."""
     group_type = CONSUMER if isinstance(event, RegexResolved | TopicsNamed) else event.group_type
     if _is_deletion(event) and (snapshot.modern is None or snapshot.group_type != group_type):
-        # The first known record of a group can be the deletion of an entry. Such a record is ignored (rule 2).
+        # The group does not exist any more, or this is its first known record. Such a deletion is ignored (rule 2).
         return snapshot if snapshot.position is None else msgspec.structs.replace(snapshot, position=event.position)
     living = _as_living(snapshot, event, group_type)
     modern = replay(living.modern or ModernGroup(), event)
@@ -284,11 +257,22 @@ def _replay(snapshot: GroupSnapshot, event: ModernEvent | DecodeFailed) -> Group
 
 
 def _apply_description(snapshot: GroupSnapshot, event: GroupDescribed) -> GroupSnapshot:
-    modern = _described_modern(event.modern) if event.modern else None
+    modern = None
+    if (description := event.modern) is not None:
+        described = ModernGroup(
+            epoch=description.epoch,
+            assignment_epoch=description.assignment_epoch,
+            members=description.members,
+            targets=description.targets,
+            currents=description.currents,
+            topic_names=description.names,
+            assignor=description.assignor,
+        )
+        modern = recount_members(described)
     if _is_unchanged(snapshot, event, modern):
         return snapshot
     living = _as_living(snapshot, event, event.group_type)
-    described = msgspec.structs.replace(
+    advanced = msgspec.structs.replace(
         living,
         group_type=event.group_type,
         state=event.state,
@@ -299,20 +283,7 @@ def _apply_description(snapshot: GroupSnapshot, event: GroupDescribed) -> GroupS
         totals=_count_described(living, event),
     )
     # During a rebalance, the response has no subscriptions. The members probably subscribe to the same topics.
-    return described if event.state in REBALANCING else _without_unsubscribed_topics(described)
-
-
-def _described_modern(description: ModernDescription) -> ModernGroup:
-    described = ModernGroup(
-        epoch=description.epoch,
-        assignment_epoch=description.assignment_epoch,
-        members=description.members,
-        targets=description.targets,
-        currents=description.currents,
-        topic_names=description.names,
-        assignor=description.assignor,
-    )
-    return recount_members(described)
+    return advanced if event.state in REBALANCING else _without_unsubscribed_topics(advanced)
 
 
 def _is_unchanged(snapshot: GroupSnapshot, event: GroupDescribed, modern: ModernGroup | None) -> bool:
@@ -344,11 +315,10 @@ def _count_described(snapshot: GroupSnapshot, event: GroupDescribed) -> GroupTot
 
 
 def _has_rebalanced(before: GroupMetadata, after: GroupMetadata) -> bool:
-    """Return True if two descriptions prove that the group has rebalanced between them.
+    """Return True if two descriptions outside a rebalance prove that the group has rebalanced between them.
 
-    In both descriptions, the group must not be in a rebalance. If a member with the same id has a new subscription, the
-    member has joined again. A static member can rejoin without a rebalance. After a rejoin, a static member has a new
-    member id and its old assignment. So the new member id of a static member does not prove a rebalance.
+    If a member with the same id has a new subscription, the member has joined again. The new member id of a static
+    member proves nothing, because a static member can rejoin without a rebalance (rule 3).
     """
     known = {member.group_instance_id or member.member_id: member for member in before.members}
     found = {member.group_instance_id or member.member_id: member for member in after.members}
@@ -379,7 +349,3 @@ def _compute_state(group_type: str, modern: ModernGroup) -> str:
     if is_assigning(modern):
         return ASSIGNING
     return RECONCILING if modern.unreconciled_members else STABLE
-
-
-def _mark_dead(snapshot: GroupSnapshot, event: GroupTombstoned) -> GroupSnapshot:
-    return msgspec.structs.replace(snapshot, state=DEAD, position=event.position, classic=None, modern=None, topics={})

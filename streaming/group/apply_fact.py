@@ -4,23 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from streaming.events import (
-    AssignorReported,
-    ExternalFact,
-    GroupVanished,
-    SkipSettled,
-    TopicMetadata,
-    TopicsSampled,
-)
-from streaming.group.modern import ModernGroup, with_reported_assignor
+from streaming.events import AssignorReported, ExternalFact, GroupVanished, SkipSettled, TopicMetadata, TopicsSampled
+from streaming.group.modern import ModernGroup
 from streaming.group.snapshot import GONE, GroupSnapshot
 
 
 def apply_fact(snapshot: GroupSnapshot, fact: ExternalFact) -> GroupSnapshot:
-    """Return the snapshot after the fact.
-
-    `GroupForgotten` does not change the snapshot, because the caller removes the state of the group.
-    """
+    """Return the snapshot after the fact. The caller handles `GroupForgotten` and removes the state of the group."""
     if isinstance(fact, TopicsSampled):
         return _store_topics(snapshot, fact)
     if isinstance(fact, SkipSettled):
@@ -51,7 +41,7 @@ def _store_topics(snapshot: GroupSnapshot, event: TopicsSampled) -> GroupSnapsho
 def _with_known_since(known: TopicMetadata | None, sampled: TopicMetadata) -> TopicMetadata:
     """Return the new sample. If partition count and topic id did not change, copy the known start time (`since_ms`).
 
-    If the known sample has a later time than the new sample, the known times are wrong. Then nothing is copied.
+    If the known sample has a later time than the new sample, its times are wrong and nothing is copied.
     """
     if (
         known is None
@@ -63,11 +53,7 @@ def _with_known_since(known: TopicMetadata | None, sampled: TopicMetadata) -> To
 
 
 def _with_names(snapshot: GroupSnapshot, modern: ModernGroup) -> GroupSnapshot:
-    """Add the names of sampled topics.
-
-    A name is removed if the group does not use its topic id any more. A name is also removed if a different topic has
-    the same name now.
-    """
+    """Add the names of sampled topics. Remove names of unused topic ids, and names that a different topic has now."""
     current = {known.topic_id: topic for topic, known in snapshot.topics.items() if known.topic_id is not None}
     held, taken = modern.topic_ids(), set(current.values())
     kept = {
@@ -86,8 +72,10 @@ def _settle_skips(snapshot: GroupSnapshot, event: SkipSettled) -> GroupSnapshot:
 
 
 def _store_assignor(snapshot: GroupSnapshot, event: AssignorReported) -> GroupSnapshot:
-    modern = with_reported_assignor(snapshot.modern, event) if snapshot.modern else None
-    return msgspec.structs.replace(snapshot, modern=modern)
+    modern = snapshot.modern
+    if modern is None or event.epoch != modern.epoch or modern.names_assignor():
+        return snapshot
+    return msgspec.structs.replace(snapshot, modern=msgspec.structs.replace(modern, assignor=event.assignor))
 
 
 def _mark_gone(snapshot: GroupSnapshot, event: GroupVanished) -> GroupSnapshot:

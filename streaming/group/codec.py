@@ -1,8 +1,6 @@
 """Encodes each state value as a version number and bytes, and decodes it again.
 
-The monitor can read a checkpoint that an earlier version of the monitor wrote. So every stored value has a version
-number. For each older version, a codec has a function that converts bytes of this version to the next version. If the
-version of a value is newer than the version of the codec, the codec raises an error.
+So the monitor can read a checkpoint that an earlier version of the monitor wrote.
 """
 
 from __future__ import annotations
@@ -33,8 +31,7 @@ class StateVersionError(RemedyError):
 class StateCodec(Generic[Stored]):
     """Converts values of one type to (version, bytes) and back. A codec can also decode older versions.
 
-    If `is_compressed` is True, the bytes are compressed with Zstandard. Names and ids repeat often in a group, so
-    compression reduces the bytes to a tenth of the size. Do not use compression for bytes that are already compressed.
+    `is_compressed` selects Zstandard. It reduces the bytes of a group to a tenth, because names and ids repeat often.
     """
 
     def __init__(
@@ -60,10 +57,7 @@ class StateCodec(Generic[Stored]):
             )
 
     def decode(self, version: int, encoded: bytes) -> Stored:
-        """Decode a value. If necessary, convert bytes of an older version to the current version first, step by step.
-
-        Raises StateVersionError if the version is newer than the current version, or if a migration is missing.
-        """
+        """Decode a value. Bytes of an older version are converted step by step first. Raises StateVersionError."""
         self.check(version)
         for older in range(version, self.version):
             encoded = self._migrations[older](encoded)

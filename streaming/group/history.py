@@ -1,8 +1,8 @@
 """Decides which records of a group get a row in the tables.
 
-For a classic group, one record contains all members. For the other types, the coordinator writes one or more records
-per member after every change. Each table row contains all members. If each record had a row, the table size would grow
-with the square of the member count. So only these records get a row:
+A classic group has one record for all members. The other types have one or more records per member after every change.
+Each row contains all members. If each record had a row, the table size would grow with the square of the member count.
+So only these records get a row:
 
 - each record of a classic group,
 - each group epoch,
@@ -35,8 +35,8 @@ from streaming.group.snapshot import GONE, GroupSnapshot
 def is_reportable(before: GroupSnapshot, event: GroupEvent, after: GroupSnapshot) -> bool:
     """Return True if the table must contain a row for the snapshot `after`.
 
-    The result is also True if the monitor has already written the row with an earlier checkpoint (`is_reread`). The
-    monitor does not write the row again, but compares the next row with this row.
+    The result is also True if the row was written with an earlier checkpoint (`is_reread`). The monitor compares the
+    next row with this row.
     """
     if isinstance(event, GroupVanished):
         return after.state != before.state
@@ -82,8 +82,7 @@ def _is_reconciled(snapshot: GroupSnapshot) -> bool:
 def is_reread(snapshot: GroupSnapshot) -> bool:
     """Return True if the snapshot is older than the last row that was written with an earlier checkpoint (`Resume`).
 
-    The last row is written again, because its verdict may be missing. Exception: a last row with the state Gone is not
-    written again.
+    The last row is written again, because its verdict may be missing, unless its state is Gone.
     """
     resume, position = snapshot.resume, snapshot.position
     if resume is None or position is None:
@@ -97,8 +96,7 @@ def is_reread(snapshot: GroupSnapshot) -> bool:
 def awaits_names(snapshot: GroupSnapshot) -> bool:
     """Return True if the snapshot has topic ids without a name, and a later sample can contain their names.
 
-    If every subscribed topic was sampled after the record, a topic id without a name belongs to a deleted topic. The
-    name of a deleted topic stays unknown.
+    If every subscribed topic was sampled after the record, a topic id without a name belongs to a deleted topic.
     """
     modern, position = snapshot.modern, snapshot.position
     if modern is None or position is None or not modern.unnamed_topic_ids():

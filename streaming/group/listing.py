@@ -1,9 +1,7 @@
 """Defines the types of the brokers' responses about groups: listings, descriptions and committed offsets.
 
-A response shows the current state of a group, but no history and no timestamp. A response about a classic group also
-contains no generation. If the broker did not return a value, the value is None. If a request was not answered, the
-result is `Unanswered`. If the coordinator reports that a group does not exist, the result is `GroupNotFound`. A listing
-can be incomplete (`gaps`). A group that is missing in an incomplete listing can still exist:
+A response shows the current state of a group, but no history, no timestamp, and no generation of a classic group. A
+value that the broker did not return is None. A group that is missing in an incomplete listing can still exist:
 
 >>> GroupListing(0, {}, gaps=(ListingGap(2, "coordinator_load_in_progress"),)).is_complete
 False
@@ -26,14 +24,10 @@ GROUP_TYPES: Final = (CLASSIC, CONSUMER, SHARE, STREAMS)
 
 @dataclass(frozen=True, slots=True)
 class ListedGroup:
-    """A group in the listing of its coordinator.
+    """A group in the listing of its coordinator, which is a broker id.
 
-    Attributes:
-        group_type: None if the broker is older than Kafka 3.8 (ListGroups before version 5).
-        protocol_type: empty for a group that only commits offsets.
-        state: None if the broker is older than Kafka 2.6 (ListGroups before version 4, KIP-518).
-        coordinator: the id of the broker.
-
+    `group_type` is None before Kafka 3.8 (ListGroups 5), `state` before Kafka 2.6 (ListGroups 4, KIP-518).
+    `protocol_type` is empty for a group that only commits offsets.
     """
 
     group_type: str | None
@@ -51,20 +45,15 @@ class ListingGap:
 
 
 CLUSTER_NOT_DESCRIBABLE: Final = "cluster_describe_not_authorized"
-"""A reason of a ListingGap: the monitor does not have the DESCRIBE permission on the cluster.
-
-In this case, a broker lists only the groups for which the monitor has the DESCRIBE permission. The broker does not
-return an error.
-"""
+"""A reason of a ListingGap. Without DESCRIBE on the cluster, a broker leaves out groups without an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupListing:
     """All groups that the brokers listed, and the reasons why other groups can be missing.
 
-    Even a complete listing does not prove that a group is gone. The monitor asks the brokers one after the other. If
-    the coordinator of a group changes between two requests, the group may be in no broker's list. Only `GroupNotFound`
-    proves that a group is gone.
+    Only `GroupNotFound` proves that a group is gone. If the coordinator of a group changes between two requests, the
+    group may be in no broker's list.
     """
 
     sampled_at_ms: int
@@ -84,7 +73,6 @@ def rebalancing_since_ms(
 
     `known` is the result for the previous listing. `MonitorState` removes a group from `known` when a record shows the
     end of the group's rebalance. `clock_step_ms` is the change of the clock correction since the previous listing.
-    `clock_step_ms` is added to the known times, so that the duration of a rebalance stays correct.
 
     >>> twice = {"g": ListedGroup("classic", "consumer", "PreparingRebalance", 1)}
     >>> rebalancing_since_ms({"g": 5}, GroupListing(9, twice)), rebalancing_since_ms({}, GroupListing(9, twice))
@@ -100,10 +88,10 @@ def rebalancing_since_ms(
 
 
 def shown_state(snapshot: GroupSnapshot, listing: GroupListing | None) -> str:
-    """Return the group's state, from its records or from the listing.
+    """Return the group's state, from its records or from a listing that is not older than its last record.
 
-    Two states are not in the records: a rebalance of a classic group, and the state of a streams group with members.
-    Only these states come from the listing. A listing that is older than the group's last record is ignored.
+    Only two states come from the listing, because they are not in the records: a rebalance of a classic group, and the
+    state of a streams group with members.
     """
     position = snapshot.position
     listed = listing.groups.get(snapshot.group_id) if listing else None
@@ -157,12 +145,8 @@ class DescribedMember:
     """The coordinator's description of one member. Values that the group type does not have are None.
 
     Attributes:
-        subscription, assignment: classic groups only. Bytes in the format of the protocol type. These bytes are empty
-            if the group is not Stable.
+        subscription, assignment: bytes in the format of the protocol type, empty if the classic group is not Stable.
         member_epoch: -2 for a static member that left temporarily.
-        subscribed_topics, held: consumer and share groups only.
-        subscribed_regex, target: consumer groups only.
-        active_tasks: streams groups only.
 
     """
 
@@ -183,14 +167,9 @@ class DescribedMember:
 
 @dataclass(frozen=True, slots=True)
 class DescribedGroup:
-    """The coordinator's description of one group.
+    """The coordinator's description of one group. Both epochs are None for classic groups.
 
-    Attributes:
-        protocol: the name of the strategy. For a classic group, `protocol` is the chosen protocol, or None if the group
-            is not Stable. For a consumer or share group, `protocol` is the assignor.
-        group_epoch, assignment_epoch: None for classic groups. The description of a classic group does not contain its
-            generation.
-
+    `protocol` is the name of the strategy, or None if a classic group is not Stable.
     """
 
     group_type: str
@@ -204,7 +183,6 @@ class DescribedGroup:
 
 Description = DescribedGroup | GroupNotFound | Unanswered
 
-
 OffsetsByPartition = Mapping[tuple[str, int], int]
 """Maps (topic, partition) to the committed offset. Partitions without a commit are not in this mapping."""
 
@@ -212,8 +190,7 @@ OffsetsByPartition = Mapping[tuple[str, int], int]
 def held_partitions(group: DescribedGroup, member: DescribedMember) -> tuple[tuple[str, int], ...] | None:
     """Return the partitions that a member owns now, as sorted (topic, partition) pairs. None if unknown.
 
-    For a classic group, the partitions are known only if the group is Stable and has the protocol type `consumer`. For
-    a streams group, the partitions are always unknown, because its members own tasks.
+    They are always unknown in a streams group, because its members own tasks.
     """
     if member.held is not None:
         return tuple(sorted((held.topic, partition) for held in member.held for partition in held.partitions))

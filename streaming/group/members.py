@@ -1,11 +1,9 @@
-"""Converts the members of a group to `GroupMember`, the same type for all group protocols.
-
-Rules 3 and 4 of `evaluation/rebalances/rebalances.py` describe members that join, leave and come back.
-"""
+"""Converts the members of a group to `GroupMember`, the same type for all group protocols."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import attrgetter
 
 import msgspec
 
@@ -13,10 +11,9 @@ from streaming.events import STREAMS
 from streaming.group.modern import ModernGroup
 from streaming.group.snapshot import GroupSnapshot
 from streaming.protocol.classic import ClassicMember
-from streaming.protocol.modern import IdPartitions, MemberAssignment
+from streaming.protocol.modern import IdPartitions, ModernMember
 
 TopicPartitions = tuple[tuple[str, int], ...]
-_NO_NAMES = frozenset[str]()
 
 
 class GroupMember(msgspec.Struct, frozen=True):
@@ -26,18 +23,15 @@ class GroupMember(msgspec.Struct, frozen=True):
         subscribed_topics: the sorted topics, including the topics that match the member's regular expression. None if
             the topics are unknown.
         member_epoch: the epoch that the member has reached. None for classic members.
-        owned: for a classic member, the partitions that it reported as its own when it joined this generation.
-        assigned: the partitions that the member is allowed to consume. For a classic member, this is the assignment
-            that the leader computed.
-        target: the partitions that the member gets when the group is reconciled. A classic member gets these partitions
-            immediately.
+        owned: for a classic member, the partitions that it claimed when it joined this generation.
+        assigned: the partitions that the member may consume. For a classic member, the leader computed them.
+        target: the partitions that the member gets when the group is reconciled (a classic member: immediately).
         pending_revocation: the partitions that the member still owns and must revoke.
-        session_timeout_ms: None if the source is DescribeGroups, or if the member uses the KIP-848 protocol. With this
-            protocol, the group's configuration sets the timeout.
+        session_timeout_ms: None if the source is DescribeGroups. Also None if the member uses the KIP-848 protocol,
+            where the group's configuration sets the timeout.
         rebalance_timeout_ms: None in share groups. Also None if the source is DescribeGroups.
 
-    All partitions are sorted (topic, partition) pairs. If the name of a topic is unknown, the topic id replaces the
-    name.
+    All partitions are sorted (topic, partition) pairs. The topic id replaces an unknown topic name.
 
     """
 
@@ -87,13 +81,13 @@ def host_name(client_host: str) -> str:
 
 def host_names(snapshot: GroupSnapshot) -> frozenset[str]:
     """Return the client hosts of all members."""
+    return frozenset(host_name(member.client_host) for member in _stored_members(snapshot))
+
+
+def _stored_members(snapshot: GroupSnapshot) -> Iterable[ClassicMember | ModernMember]:
     if snapshot.modern is not None:
-        return frozenset(host_name(member.client_host) for member in snapshot.modern.members.values())
-    return (
-        frozenset(host_name(member.client_host) for member in snapshot.classic.members)
-        if snapshot.classic
-        else _NO_NAMES
-    )
+        return snapshot.modern.members.values()
+    return snapshot.classic.members if snapshot.classic else ()
 
 
 def topic_names(snapshot: GroupSnapshot) -> frozenset[str]:
@@ -116,7 +110,7 @@ def members(snapshot: GroupSnapshot) -> tuple[GroupMember, ...]:
         return tuple(convert(snapshot.modern, member_id) for member_id in sorted(snapshot.modern.members))
     if snapshot.classic is None:
         return ()
-    return tuple(_classic_member(member) for member in sorted(snapshot.classic.members, key=_member_id))
+    return tuple(_classic_member(member) for member in sorted(snapshot.classic.members, key=attrgetter("member_id")))
 
 
 def leader(snapshot: GroupSnapshot) -> GroupMember | None:
@@ -131,25 +125,17 @@ def leader(snapshot: GroupSnapshot) -> GroupMember | None:
 
 def session_timeouts_ms(snapshot: GroupSnapshot) -> tuple[int, ...]:
     """Return the distinct session timeouts of the members, the shortest first. Unknown timeouts are left out."""
-    if snapshot.modern is not None:
-        of_members = snapshot.modern.members.values()
-        return _distinct(member.classic.session_timeout_ms for member in of_members if member.classic)
-    return _distinct(member.session_timeout_ms for member in snapshot.classic.members) if snapshot.classic else ()
+    sources = (member.classic if isinstance(member, ModernMember) else member for member in _stored_members(snapshot))
+    return _distinct(source.session_timeout_ms for source in sources if source)
 
 
 def rebalance_timeouts_ms(snapshot: GroupSnapshot) -> tuple[int, ...]:
     """Return the distinct rebalance timeouts of the members, the shortest first. Unknown timeouts are left out."""
-    if snapshot.modern is not None:
-        return _distinct(member.rebalance_timeout_ms for member in snapshot.modern.members.values())
-    return _distinct(member.rebalance_timeout_ms for member in snapshot.classic.members) if snapshot.classic else ()
+    return _distinct(member.rebalance_timeout_ms for member in _stored_members(snapshot))
 
 
 def _distinct(timeouts_ms: Iterable[int | None]) -> tuple[int, ...]:
     return tuple(sorted({timeout_ms for timeout_ms in timeouts_ms if timeout_ms is not None}))
-
-
-def _member_id(member: ClassicMember) -> str:
-    return member.member_id
 
 
 def _classic_member(member: ClassicMember) -> GroupMember:
@@ -175,6 +161,7 @@ def _classic_member(member: ClassicMember) -> GroupMember:
 
 def _modern_member(group: ModernGroup, member_id: str) -> GroupMember:
     member, current, target = group.members[member_id], group.currents.get(member_id), group.targets.get(member_id)
+    pending_revocation = current.pending_revocation if current else ()
     return GroupMember(
         member_id=member_id,
         group_instance_id=member.group_instance_id,
@@ -187,7 +174,7 @@ def _modern_member(group: ModernGroup, member_id: str) -> GroupMember:
         owned=None,
         assigned=_with_topic_names(group, current.assigned) if current else None,
         target=None if target is None else _with_topic_names(group, target),
-        pending_revocation=_pending_revocation(group, current),
+        pending_revocation=None if pending_revocation is None else _with_topic_names(group, pending_revocation),
         session_timeout_ms=member.classic.session_timeout_ms if member.classic else None,
         rebalance_timeout_ms=member.rebalance_timeout_ms,
     )
@@ -196,17 +183,10 @@ def _modern_member(group: ModernGroup, member_id: str) -> GroupMember:
 def _streams_member(group: ModernGroup, member_id: str) -> GroupMember:
     """Return a member of a streams group, whose topics and partitions are unknown.
 
-    The records and the descriptions of a streams group contain tasks. Only the topology of the group shows which
-    partitions belong to a task.
+    Records and descriptions contain tasks. Only the topology of the group shows which partitions belong to a task.
     """
     member = _modern_member(group, member_id)
     return msgspec.structs.replace(member, subscribed_topics=None, assigned=None, target=None, pending_revocation=None)
-
-
-def _pending_revocation(group: ModernGroup, current: MemberAssignment | None) -> TopicPartitions | None:
-    if current is None:
-        return ()
-    return None if current.pending_revocation is None else _with_topic_names(group, current.pending_revocation)
 
 
 def _with_topic_names(group: ModernGroup, topic_partitions: IdPartitions) -> TopicPartitions:

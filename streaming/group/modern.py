@@ -13,7 +13,6 @@ from typing import TypeVar
 import msgspec
 
 from streaming.events import (
-    AssignorReported,
     CurrentWritten,
     DecodeFailed,
     EpochWritten,
@@ -41,19 +40,15 @@ class ModernGroup(msgspec.Struct, frozen=True):
     """The entries of a group: its epochs, and the metadata, target and current assignment of each member.
 
     Attributes:
-        members: metadata by member id.
-        targets: target assignments by member id.
-        currents: current assignments by member id.
+        members, targets, currents: metadata, target and current assignments by member id.
         regexes: for each subscribed regular expression, the topics that match it.
         topic_names: known names by topic id. The name of a deleted topic is kept until a different topic has the same
             name.
         strays: members that have a target or a current assignment, but no metadata. Compaction removed the metadata.
         unreadable: entries whose last record cannot be decoded.
-        unreconciled_members: number of members that have not reached their target yet.
-        unacknowledged_members: number of members that have not acknowledged their target yet. Both numbers are stored,
-            because it would be too slow to count all members again for each record (`recount_members`).
-        assignor: the assignor that the coordinator reported. No record contains this assignor. The reported assignor is
-            used only if no member specifies an assignor.
+        unreconciled_members, unacknowledged_members: numbers of members that have not reached or acknowledged their
+            target yet. They are stored, because counting all members for each record would be too slow.
+        assignor: the assignor that the coordinator reported. It is used only if no member specifies an assignor.
 
     """
 
@@ -97,10 +92,8 @@ class ModernGroup(msgspec.Struct, frozen=True):
     def _has_unknown_topics(self, member_id: str) -> bool:
         """Return True if the coordinator knows the topics of the member's regular expression, but the monitor does not.
 
-        The coordinator resolves an expression some time after the first member subscribes with the expression. Before
-        that time, the member gets no partitions. So if the member has a target, the coordinator has already written the
-        record with the topics. This record is missing if compaction removed it, or if the monitor does not read the
-        log.
+        Until the coordinator resolves the expression, the member gets no partitions. So if the member has a target,
+        the record with the topics was written. Compaction removed it, or the monitor does not read the log.
         """
         regex = self.members[member_id].subscribed_regex
         return bool(regex) and regex not in self.regexes and bool(self.targets.get(member_id))
@@ -111,21 +104,16 @@ class ModernGroup(msgspec.Struct, frozen=True):
         return [member_id for member_id in self.members if self._has_unknown_topics(member_id)]
 
     def server_assignor(self) -> str | None:
-        """Return the assignor in use, or None if unknown.
-
-        The assignor is unknown if no member specifies an assignor, and the coordinator has not reported an assignor.
-        The assignor is also unknown if several assignors share the highest number of votes.
-        """
+        """Return the assignor in use, or None if unknown (see `server_assignors`)."""
         named = self.server_assignors()
         return named[0] if len(named) == 1 else None
 
     def server_assignors(self) -> tuple[str, ...]:
         """Return the assignors that may be in use.
 
-        Each member votes for the assignor that it specifies. The result contains the assignors with the highest number
-        of votes. If several assignors share this number, `ModernGroup.computePreferredServerAssignor` can return any of
-        them. If no member votes, the broker uses the first assignor in its configuration. No record contains this
-        assignor. So in this case, the result is the assignor that the coordinator reported.
+        Each member votes for the assignor that it specifies. `ModernGroup.computePreferredServerAssignor` can return
+        any assignor with the highest number of votes. If no member votes, the broker uses the first assignor in its
+        configuration. No record contains this assignor, so the result is the one that the coordinator reported.
         """
         votes = Counter(member.server_assignor for member in self.members.values() if member.server_assignor)
         if not votes:
@@ -134,10 +122,7 @@ class ModernGroup(msgspec.Struct, frozen=True):
         return tuple(sorted(name for name, count in votes.items() if count == most))
 
     def names_assignor(self) -> bool:
-        """Return True if at least one member specifies an assignor.
-
-        If no member specifies an assignor, only the coordinator knows the assignor in use.
-        """
+        """Return True if at least one member specifies an assignor. If not, only the coordinator knows the assignor."""
         return any(member.server_assignor for member in self.members.values())
 
     def subscribed_regexes(self) -> frozenset[str]:
@@ -153,21 +138,19 @@ class ModernGroup(msgspec.Struct, frozen=True):
 
     def unnamed_target_ids(self) -> frozenset[str]:
         """Return all topic ids in the targets, except ids with a known name."""
-        return frozenset(topic_id for target in self.targets.values() for topic_id, _ in target).difference(
-            self.topic_names
-        )
+        held = {topic_id for target in self.targets.values() for topic_id, _ in target}
+        return frozenset(held).difference(self.topic_names)
 
     def unnamed_topic_ids(self) -> frozenset[str]:
         """Return all topic ids without a known name. Either the name is not known yet, or the topic was deleted."""
         return self.topic_ids().difference(self.topic_names)
 
     def not_known(self) -> tuple[str, ...]:
-        """Return the kinds of entries that are missing in the group, in Kafka's terms. The result can be empty.
+        """Return the kinds of entries that are missing in the group, in Kafka's terms.
 
-        The group's state is unknown if the group epoch or the metadata of a member is missing, or if a record is
-        undecodable. A current assignment can be missing for two reasons: compaction removed it, or the member is new
-        and its current assignment comes later in the same append. The result never contains the assignment epoch,
-        because a new group has none before its first target.
+        A current assignment can be missing because compaction removed it, or because the member is new and its current
+        assignment comes later in the same append. The result never contains the assignment epoch, because a new group
+        has none before its first target.
         """
         has_target = self.assignment_epoch is not None and self.assignment_epoch == self.epoch
         return tuple(
@@ -184,39 +167,20 @@ class ModernGroup(msgspec.Struct, frozen=True):
         )
 
     def regexes_are_unresolved_yet(self) -> bool:
-        """Return True if the coordinator has resolved none of the regular expressions without a record.
-
-        Members that subscribe to such an expression have no targets.
-        """
+        """Return True if the coordinator has resolved none of the regular expressions without a record."""
         return not self._members_with_unknown_topics()
 
 
 def replay(group: ModernGroup, event: ModernEvent | DecodeFailed) -> ModernGroup:
-    """Return the group after one record.
-
-    If the record cannot be decoded, its entry is unreadable until the next record of the same entry.
-    """
+    """Return the group after one record. An undecodable entry is unreadable until the next record of the same entry."""
     if isinstance(event, DecodeFailed):
         return msgspec.structs.replace(group, unreadable=group.unreadable | {(event.entry, event.entry_of)})
     after = _apply(group, event)
     return after if not group.unreadable else _clear_unreadable(after, event)
 
 
-def with_reported_assignor(group: ModernGroup, event: AssignorReported) -> ModernGroup:
-    """Return the group with the reported assignor.
-
-    The group does not change if the assignor was reported for a different epoch, or if a member specifies an assignor.
-    """
-    if event.epoch != group.epoch or group.names_assignor():
-        return group
-    return msgspec.structs.replace(group, assignor=event.assignor)
-
-
 def _clear_unreadable(group: ModernGroup, event: ModernEvent) -> ModernGroup:
-    """Remove the record's entry from `unreadable`.
-
-    If the record deletes a member, remove all entries of the member.
-    """
+    """Remove the record's entry from `unreadable`. If the record deletes a member, remove all its entries."""
     reported = {entry_name(event)}
     if isinstance(event, MemberWritten) and event.member is None:
         reported |= {entry for entry in group.unreadable if entry[1] == event.member_id}
@@ -251,7 +215,6 @@ def _with_member(group: ModernGroup, event: MemberEvent) -> ModernGroup:
 
 
 def _with_strays(group: ModernGroup, member_id: str) -> ModernGroup:
-    """Add the record's member to `strays`, or remove the member from `strays`."""
     has_something = member_id in group.targets or member_id in group.currents
     is_stray = has_something and member_id not in group.members
     if is_stray == (member_id in group.strays):
@@ -263,14 +226,13 @@ Entry = TypeVar("Entry")
 
 
 def _put(entries: dict[str, Entry], key: str, entry: Entry | None) -> dict[str, Entry]:
-    """Return the entries after `key` was set to `entry`. If `entry` is None, the result does not contain `key`."""
     if entry is not None:
         return {**entries, key: entry}
     return {other: kept for other, kept in entries.items() if other != key} if key in entries else entries
 
 
 def recount_members(group: ModernGroup) -> ModernGroup:
-    """Count the unreconciled and unacknowledged members again. Return the group with the new counts."""
+    """Return the group with new counts of the unreconciled and unacknowledged members."""
     return msgspec.structs.replace(
         group,
         unreconciled_members=sum(not is_reconciled(group, member_id) for member_id in group.members),
@@ -306,8 +268,5 @@ def _has_acknowledged(group: ModernGroup, member_id: str) -> bool:
 
 
 def is_assigning(group: ModernGroup) -> bool:
-    """Return True if the targets are older than the group epoch.
-
-    Before the first target, the epoch of the targets counts as 0.
-    """
+    """Return True if the targets are older than the group epoch. Before the first target, their epoch counts as 0."""
     return (group.epoch or 0) > (group.assignment_epoch or 0)

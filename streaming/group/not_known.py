@@ -11,14 +11,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from streaming.events import CLASSIC
-from streaming.group.modern import (
-    GROUP_EPOCH,
-    MEMBER_METADATA,
-    RESOLVED_REGEX,
-    TARGET_ASSIGNMENT,
-    UNREADABLE_RECORD,
-    ModernGroup,
-)
+from streaming.group.modern import GROUP_EPOCH, MEMBER_METADATA, RESOLVED_REGEX, TARGET_ASSIGNMENT, UNREADABLE_RECORD
 from streaming.group.snapshot import REBALANCING, UNKNOWN, GroupSnapshot
 from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 
@@ -27,10 +20,7 @@ MEMBER_ASSIGNMENT: Final = "member_assignment"
 """The bytes of a classic member cannot be decoded. The values of the group's other members are known."""
 
 TOPIC_NAMES: Final = "topic_names"
-"""Some topics are shown by id, because their names are unknown.
-
-These topics were deleted before their names were known, or too many rows waited for names.
-"""
+"""Some topics are shown by id. They were deleted before their names were known, or too many rows waited for names."""
 
 GENERATION_ID: Final = "generation_id"
 LEADER: Final = "leader"
@@ -53,7 +43,11 @@ POLLED: Final = (*_POLLED_CLASSIC, *_POLLED_MODERN, COMMIT_TIME, TRANSACTIONS)
 
 def not_known(snapshot: GroupSnapshot) -> tuple[str, ...]:
     """Return the unknown facts about this group. The result is empty if all facts are known."""
-    missing = _missing_of(snapshot.modern) if snapshot.modern else (*_unreadable(snapshot), *unknown_bytes(snapshot))
+    if group := snapshot.modern:
+        missing = (*group.not_known(), *((TOPIC_NAMES,) if group.unnamed_topic_ids() else ()))
+    else:  # a classic group is Unknown only if its last record is undecodable
+        is_unreadable = snapshot.group_type == CLASSIC and snapshot.state == UNKNOWN
+        missing = (*((UNREADABLE_RECORD,) if is_unreadable else ()), *unknown_bytes(snapshot))
     if not snapshot.is_polled:
         return missing
     return (*missing, *(_POLLED_CLASSIC if snapshot.group_type == CLASSIC else _POLLED_MODERN))
@@ -68,20 +62,8 @@ def hides_members(names: Iterable[str]) -> bool:
     return not _HIDES_MEMBERS.isdisjoint(names)
 
 
-def _missing_of(group: ModernGroup) -> tuple[str, ...]:
-    return (*group.not_known(), *((TOPIC_NAMES,) if group.unnamed_topic_ids() else ()))
-
-
-def _unreadable(snapshot: GroupSnapshot) -> tuple[str, ...]:
-    """Return UNREADABLE_RECORD for a classic group in the state Unknown, because its last record is undecodable."""
-    return (UNREADABLE_RECORD,) if snapshot.group_type == CLASSIC and snapshot.state == UNKNOWN else ()
-
-
 def unknown_inputs(snapshot: GroupSnapshot) -> tuple[str, ...]:
-    """Return the unknown facts about subscriptions and assignments.
-
-    If the result is not empty, the assignment cannot be evaluated.
-    """
+    """Return the unknown facts about subscriptions and assignments. With one, the assignment cannot be evaluated."""
     group = snapshot.modern
     if group is None:
         return unknown_bytes(snapshot)
@@ -96,8 +78,7 @@ def unknown_inputs(snapshot: GroupSnapshot) -> tuple[str, ...]:
 def unknown_bytes(snapshot: GroupSnapshot) -> tuple[str, ...]:
     """Return the unknown facts about the members of a classic group: MEMBER_SUBSCRIPTION, MEMBER_ASSIGNMENT.
 
-    Groups with a protocol type other than `consumer` are ignored, because their bytes have different formats. A group
-    in a rebalance is also ignored, because the coordinator returns no bytes for members during a rebalance.
+    The bytes of other protocol types have different formats. During a rebalance, the coordinator returns no bytes.
     """
     group = snapshot.classic
     if group is None or group.protocol_type != CONSUMER_PROTOCOL_TYPE or snapshot.state in REBALANCING:

@@ -14,24 +14,19 @@ ASSIGNING = "Assigning"
 RECONCILING = "Reconciling"
 PREPARING_REBALANCE = "PreparingRebalance"
 COMPLETING_REBALANCE = "CompletingRebalance"
-"""States of a classic group during a rebalance. No record shows these states. Only a coordinator's response shows them.
-"""
+"""States of a classic group during a rebalance. Only a coordinator's response shows these states."""
 
 DEAD = "Dead"
 GONE = "Gone"
 """The group does not exist any more. The monitor did not read its tombstone, because compaction had removed it."""
 UNKNOWN = "Unknown"
-"""The records do not show the state.
-
-Either some records are missing, or the records of this group type do not contain the whole state.
-"""
+"""The records do not show the state: some are missing, or records of this group type do not contain the whole state."""
 
 OVER = frozenset({DEAD, GONE})
 """States of a group that does not exist any more."""
 
 REBALANCING = frozenset({PREPARING_REBALANCE, COMPLETING_REBALANCE})
 """States of a classic group whose members have no assignment now."""
-
 
 RECORDS, BROKER = "records", "broker"
 """The source of the name of a group's strategy: the group's records, or only a response of the coordinator."""
@@ -43,8 +38,8 @@ _PROTOCOL_TYPES = {CONSUMER: "consumer", SHARE: "share", STREAMS: "streams"}
 class Skip(msgspec.Struct, frozen=True):
     """Generation numbers without a record, between two records of the group.
 
-    There are two possible causes. Either members joined but never synced, or compaction removed the records. If the
-    monitor read every offset from `after_offset` to `before_offset`, compaction is not the cause.
+    Either members joined but never synced, or compaction removed the records. If the monitor read every offset from
+    `after_offset` to `before_offset`, compaction is not the cause.
     """
 
     after_offset: int
@@ -53,9 +48,7 @@ class Skip(msgspec.Struct, frozen=True):
 
 
 class GroupTotals(msgspec.Struct, frozen=True):
-    """Total counts since the monitor first saw the group.
-
-    The counts never decrease, even if the group is created again.
+    """Total counts since the monitor first saw the group. They never decrease, even if the group is created again.
 
     Attributes:
         rebalances: sum of all increases of the generation or epoch, minus the transitions to Empty.
@@ -75,9 +68,8 @@ class GroupTotals(msgspec.Struct, frozen=True):
 class Resume(msgspec.Struct, frozen=True):
     """The last row that was written for a group with an earlier checkpoint, and the counts in this row.
 
-    The monitor reads the log again from its start, to find the members and their subscriptions. The monitor does not
-    count records up to `offsets_topic_offset` again. `offsets_topic_partition` is None if an earlier version of the
-    monitor wrote the row. Then `is_before` compares only the offsets.
+    The monitor reads the log again to find the members, but does not count the records up to this row again.
+    `offsets_topic_partition` is None if an earlier version of the monitor wrote the row.
     """
 
     offsets_topic_offset: int
@@ -90,8 +82,7 @@ class Resume(msgspec.Struct, frozen=True):
     def is_before(self, position: Position) -> bool:
         """Return True if the record at the given position is later than the record of the row.
 
-        If the record is in a different partition, the group has moved there, so the record is later
-        (`combine.own_partitions`).
+        A record in a different partition is later, because the group has moved there (`combine.own_partitions`).
         """
         is_same_partition = self.offsets_topic_partition in {None, position.offsets_topic_partition}
         return not is_same_partition or position.offsets_topic_offset > self.offsets_topic_offset
@@ -102,8 +93,7 @@ class GroupSnapshot(msgspec.Struct, frozen=True):
 
     Attributes:
         generation_id: the generation of a classic group, or the group epoch of any other group. None if unknown.
-        classic, modern: the members with their subscriptions and assignments. At least one of them is None. If the
-            group does not exist, both are None.
+        classic, modern: the members. At least one of them is None, and both if the group does not exist.
         resume: the last row of an earlier checkpoint. None after the monitor has read the log again up to this row.
         is_carried_over: True if the group got its type by an upgrade or downgrade of the protocol.
 
@@ -143,9 +133,7 @@ class GroupSnapshot(msgspec.Struct, frozen=True):
     def protocol(self) -> str | None:
         """The name of the strategy, or None if unknown.
 
-        For a classic group, the name is the chosen protocol. For all other groups, the name is the server assignor that
-        most members specify. If no member specifies an assignor, the name is the assignor that the coordinator
-        reported.
+        This is the chosen protocol of a classic group, or `ModernGroup.server_assignor` of any other group.
         """
         if self.classic is not None:
             return self.classic.protocol
@@ -166,10 +154,9 @@ class GroupSnapshot(msgspec.Struct, frozen=True):
         return len(self.classic.members) if self.classic is not None else 0
 
     def subscribed_topics(self) -> tuple[str, ...]:
-        """Return the sorted topics to which at least one member subscribes.
+        """Return the sorted topics to which at least one member subscribes (see `known_topics`).
 
-        If a member subscribes with a regular expression, the result includes the matching topics that the coordinator
-        found. If the subscription of a member is unknown, the member's assigned topics are used.
+        The result includes the topics that the coordinator found for regular expressions.
         """
         if self.modern is not None:
             return self.modern.subscribed_topics()
@@ -179,10 +166,9 @@ class GroupSnapshot(msgspec.Struct, frozen=True):
 
 
 def known_topics(member: ClassicMember) -> tuple[str, ...]:
-    """Return the topics to which a classic member subscribes.
+    """Return the topics to which a classic member subscribes. If they are unknown, return its assigned topics.
 
-    If the subscribed topics are unknown, return the member's assigned topics. So the monitor also requests the
-    partition counts of assigned topics.
+    So the monitor also requests the partition counts of assigned topics.
     """
     if member.subscription is not None:
         return member.subscription.topics

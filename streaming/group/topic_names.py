@@ -5,8 +5,8 @@ record, the monitor requests the names of all topics from the brokers (`TopicNam
 
 1. If a topic id in the group's state has no name, the monitor adds the name from the brokers' response.
 2. If the brokers' response does not contain a topic id, and the record with the id is older than the request, the topic
-   was deleted. The name of a deleted topic stays unknown. The clocks of brokers and monitor can differ. So a record
-   counts as older only if its timestamp is more than a minute before the request.
+   was deleted. Its name stays unknown. The clocks of brokers and monitor can differ. So a record counts as older only
+   if its timestamp is more than a minute before the request.
 3. If a topic id in a later record has no name, the monitor waits for a sample of the topic (`history.awaits_names`).
 """
 

@@ -1,5 +1,5 @@
 """Serves the HTTP port: protects the port, limits clients, and selects the formats of responses.
 
-Commands use `client.py` and `monitor_api.py` to send requests to other servers. The package `http` may import
-`prometheus` and all layers below `prometheus`.
+Commands use `client.py` to send requests to other servers. The package `http` may import `prometheus` and all layers
+below `prometheus`.
 """

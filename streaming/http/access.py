@@ -87,10 +87,7 @@ class Users:
         return is_correct
 
     def _decoy(self, name: bytes) -> bytes:
-        """Return the hash that `admits` uses for an unknown name.
-
-        A name always gets the same hash, even after a restart.
-        """
+        """Return the hash for an unknown name. A name always gets the same hash, even after a restart."""
         chosen = int.from_bytes(hmac.new(self._decoy_key, name, hashlib.sha256).digest()[:8], "big")
         return self._decoys[chosen % len(self._decoys)]
 
@@ -136,10 +133,7 @@ def read_users(file: str) -> Users:
 
 
 class _Reloaded(Generic[T]):
-    """The content of files, which is loaded again after a change (rules 4 and 5).
-
-    `load` raises AccessError if the files cannot be used. `name` describes the content in the log.
-    """
+    """The content of files, which is loaded again after a change (rules 4 and 5). `load` raises AccessError."""
 
     def __init__(self, name: str, load: Callable[..., T], *files: str) -> None:
         self._name = name
@@ -177,26 +171,22 @@ class _Reloaded(Generic[T]):
         return tuple(_FileVersion(one.st_ctime_ns, one.st_mtime_ns, one.st_ino, one.st_size) for one in stats)
 
 
-class Certificate:
+class Certificate(_Reloaded[ssl.SSLContext]):
     """The server's certificate and key. Raises AccessError if the key does not match the certificate."""
 
     def __init__(self, certificate_file: str, key_file: str) -> None:
-        self._context = _Reloaded("certificate", _load_context, certificate_file, key_file)
-
-    def context(self) -> ssl.SSLContext:
-        """Return the TLS context for the next connection (rules 4 and 5)."""
-        return self._context.current()
+        super().__init__("certificate", _load_context, certificate_file, key_file)
 
 
-class UsersFile:
+class UsersFile(_Reloaded[Users]):
     """The users in a users file. Raises AccessError if `read_users` does."""
 
     def __init__(self, file: str) -> None:
-        self._users = _Reloaded("users file", read_users, file)
+        super().__init__("users file", read_users, file)
 
     def admits(self, authorization: str | None) -> bool:
-        """Return True if `Users.admits` does for the users in the file (rules 4 and 5)."""
-        return self._users.current().admits(authorization)
+        """Return True if `Users.admits` does for the users in the file."""
+        return self.current().admits(authorization)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,10 +207,7 @@ def read_access(metrics: MetricsSettings) -> Access:
 
 
 class _FileVersion(NamedTuple):
-    """The attributes that show whether a file has changed.
-
-    At least one attribute changes if the content or the mode changes.
-    """
+    """The attributes of a file. At least one of them changes if the content or the mode changes."""
 
     changed_ns: int
     modified_ns: int
@@ -229,10 +216,7 @@ class _FileVersion(NamedTuple):
 
 
 def _has_settled(versions: Sequence[_FileVersion]) -> bool:
-    """Return True if no file changed in the last SETTLE_SECONDS (rule 5).
-
-    If the change time of a file is in the future, the change does not count as recent.
-    """
+    """Return True if no file changed in the last SETTLE_SECONDS (rule 5). Ignore change times in the future."""
     now_ns = time.time_ns()
     return not any(0 <= now_ns - version.changed_ns < SETTLE_SECONDS * 1e9 for version in versions)
 

@@ -34,9 +34,9 @@ def compress_gzip(pieces: Iterable[Text]) -> bytes:
 def _join_pieces(pieces: Iterable[Text]) -> Iterator[Text]:
     """Combine small pieces into larger pieces of at least MIN_PIECE_BYTES.
 
-    Each call of the compressor releases Python's global lock. If other threads are busy, the call then waits one switch
-    interval for the lock. So a few calls with large pieces are faster than many calls with small pieces. But a single
-    piece with the whole response would need up to 100 MB of additional memory.
+    Each call of the compressor releases Python's global lock, and waits one switch interval for it if other threads are
+    busy. So few large pieces are faster. But one piece with the whole response would need up to 100 MB of additional
+    memory.
     """
     pending: list[Text] = []
     pending_bytes = 0

@@ -89,10 +89,7 @@ class _Handler(WSGIRequestHandler):
     error_content_type, error_message_format = _TEXT, "%(code)d %(message)s\n"
 
     def handle(self) -> None:
-        """Answer the request.
-
-        Reject a request whose head is longer than _MAX_HEAD_BYTES. The server does not read the rest of such a head.
-        """
+        """Answer the request, but reject a head longer than _MAX_HEAD_BYTES: the server did not read its rest."""
         head = self.request.head
         if len(head) <= _MAX_HEAD_BYTES:
             super().handle()

@@ -15,7 +15,7 @@ _MAX_UNSENT_BYTES = 128 << 10
 class PortError(RemedyError):
     """Error: the HTTP port cannot be opened, but a later start can succeed.
 
-    For example, the name of the host cannot be resolved at the moment, or no network interface has the address yet.
+    For example, the name of the host cannot be resolved now, or no network interface has the address yet.
     """
 
 

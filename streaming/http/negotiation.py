@@ -3,9 +3,8 @@
 The weight is the `q` value in the header `Accept` or `Accept-Encoding`. A weight of 0 means "not acceptable".
 
 1. The response of `/metrics` has the format with the largest weight. If several elements of the header match a format,
-   the most exact element sets the weight of the format. For example, `text/plain` is more exact than `text/*`. If two
-   formats have equal weights, the server uses the format whose element is more exact. If both elements are equally
-   exact, the server uses the format that comes first in `FORMATS`.
+   the most exact element sets its weight. For example, `text/plain` is more exact than `text/*`. If two formats have
+   equal weights, the format with the more exact element wins, and then the first format in `FORMATS`.
 2. If the client accepts none of the formats, the server uses the first format in `FORMATS`.
 3. The server uses gzip if the weight of gzip is above 0 and at least the weight of `identity`. The weight of gzip comes
    from the element `gzip`, or else from `x-gzip`, or else from `*`.
@@ -14,6 +13,7 @@ The weight is the `q` value in the header `Accept` or `Accept-Encoding`. A weigh
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from prometheus_client.exposition import choose_encoder
@@ -61,10 +61,7 @@ def accepts_gzip(accept_encoding: str) -> bool:
 
 
 def _rank(elements: Sequence[_Element], index: int) -> tuple[float, int, int, str]:
-    """Return the rank of the format `FORMATS[index]` (rule 1). The server uses the format with the greatest rank.
-
-    The rank is a tuple: weight, exactness, negative index, and the format parameter `escaping`.
-    """
+    """Return the rank of `FORMATS[index]` (rule 1): weight, exactness, negative index, and the parameter `escaping`."""
     media_type, version = FORMATS[index]
     exactness, element = max(
         ((element.exactness(media_type, version), element) for element in elements),
@@ -88,8 +85,7 @@ def _elements(header: str) -> list[_Element]:
 
 def _weight(text: str) -> float:
     """Parse a weight. Return 1 for an invalid weight."""
-    try:
-        weight = float(text)
-    except ValueError:
-        return 1.0
-    return weight if 0 <= weight <= 1 else 1.0
+    with suppress(ValueError):
+        if 0 <= (weight := float(text)) <= 1:
+            return weight
+    return 1.0

@@ -37,7 +37,7 @@ def not_found(_: Environ, start_response: StartResponse) -> Iterable[bytes]:
 class MetricsServer:
     """Serves metrics and pages until `close` is called. Raises PortError if the port cannot be opened.
 
-    The attribute `port` is the number of the port. If the argument `port` is 0, the operating system selects the port.
+    If the argument `port` is 0, the operating system selects the port.
     """
 
     def __init__(

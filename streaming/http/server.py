@@ -6,9 +6,8 @@
    `SILENCE_SECONDS`, the server closes the connection. The client must read the complete response within
    `LONGEST_SECONDS`. A large response has a longer limit: its size divided by `SLOWEST_BYTES_PER_SECOND`.
 3. At most `MAX_WAITING` connections can wait at the same time. Each connection without a place (rule 4) counts as
-   waiting, even before its request is complete, and after its response. The server always accepts a new
-   connection. If too many connections wait, the server finds the address with the most waiting connections, and closes
-   the oldest of them.
+   waiting, even before its request is complete, and after its response. The server always accepts a new connection. If
+   too many connections wait, it closes the oldest connection of the address with the most waiting connections.
 4. The server computes or sends at most `MAX_ANSWERS` responses at the same time. Each of these responses has a place.
    `answer_places.py` decides which requests get a place. A client that needs more than `SLOW_SECONDS` to read its
    response can lose its place. One address can have at most `MAX_REQUESTS` complete requests at the same time. The
@@ -173,7 +172,7 @@ class Server:
     async def _connect(self, client: _Client) -> asyncio.StreamReader:
         reader = asyncio.StreamReader(limit=MAX_HEAD_BYTES, loop=self._loop)
         protocol = asyncio.StreamReaderProtocol(reader, loop=self._loop)
-        context = self._certificate.context() if self._certificate else None
+        context = self._certificate.current() if self._certificate else None
         transport, _ = await self._loop.connect_accepted_socket(lambda: protocol, client.connection, ssl=context)
         transport.set_write_buffer_limits(_PIECE_BYTES)
         client.writer = asyncio.StreamWriter(transport, protocol, reader, self._loop)
@@ -229,10 +228,9 @@ async def _read_head(reader: asyncio.StreamReader) -> bytes:
 
 
 async def _send(client: _Client, pieces: list[bytes]) -> None:
-    """Send a response (rule 2).
+    """Send a response (rule 2). Each piece is so small that even a slow client can read it in SILENCE_SECONDS.
 
-    The operating system can still send bytes after the function returns. Each piece is so small that even a slow client
-    can read it within SILENCE_SECONDS.
+    The operating system can still send bytes after the function returns.
     """
     writer = client.writer
     if writer is None:

@@ -3,22 +3,19 @@
 The position of a partition is the offset of the next record to read. Normally, a partition ends after the last record
 that was read, and starts at or before the position. There are three exceptions:
 
-1. A partition is *rewound* in two cases. In the first case, the partition ends at or before the last record that was
-   read (`find_truncated_partitions`). In the second case, the position of the partition decreased
-   (`find_backward_positions`). Spark's source decreases the position if the end of the partition is before the
-   position. There are two possible causes: an unclean leader election, or the topic was deleted and created again. In
-   both cases, new records have offsets that the monitor has already read. So the monitor ignores these records.
+1. A partition is *rewound* if it ends at or before the last record that was read (`find_truncated_partitions`), or if
+   its position decreased (`find_backward_positions`). Spark's source decreases the position if the end of the partition
+   is before it. The cause is an unclean leader election, or the topic was deleted and created again. New records have
+   offsets that the monitor has already read. So the monitor ignores these records.
 2. Records of a partition are *lost* if the start offset of the partition is higher than the position
    (`count_lost_offsets`). Retention or a DeleteRecords request removed records before the monitor read them. The
    monitor continues at the start of the partition.
 3. The topic was *created again* if its topic id differs from the stored topic id (KIP-516,
-   `find_recreated_partitions`). The check compares only the ids. So the monitor detects the new topic even if the new
-   log is already longer than the old log. If a topic id is unknown, the ids are not compared. Brokers before Kafka 2.8
-   do not have topic ids.
+   `find_recreated_partitions`). The new log can already be longer than the old log. An unknown id is not compared.
+   Brokers before Kafka 2.8 do not have topic ids.
 
-In the polling mode (`source.kind = "admin-api"`), the monitor does not read a log. It stores coordinators' responses in
-partitions with negative numbers, and chooses the offsets itself. The rules for truncated or deleted partitions do not
-apply to these partitions.
+In the polling mode (`source.kind = "admin-api"`), the monitor stores coordinators' responses in partitions with
+negative numbers, and chooses the offsets itself. The rules do not apply to these partitions.
 """
 
 from __future__ import annotations
@@ -32,9 +29,7 @@ from streaming.evaluation.lag.lag import LogEnds
 def find_truncated_partitions(
     partition_states: Mapping[int, PartitionSnapshot], ends: Mapping[int, LogEnds]
 ) -> frozenset[int]:
-    """Return the partitions whose end is at or before the last record that was read.
-
-    The caller must read `partition_states` before it requests `ends` from the brokers.
+    """Return the partitions whose end is at or before the last record that was read before `ends` were requested.
 
     >>> read = {number: PartitionSnapshot(number, last_offset=9) for number in (0, 1, 2)}
     >>> sorted(find_truncated_partitions(read, {0: LogEnds(9, 9), 1: LogEnds(10, 10)}))
@@ -48,7 +43,7 @@ def find_truncated_partitions(
 
 
 def find_backward_positions(before: Mapping[int, int], now: Mapping[int, int]) -> frozenset[int]:
-    """Return the partitions whose position is lower than their previous position.
+    """Return the partitions whose position decreased.
 
     >>> sorted(find_backward_positions({0: 7, 1: 7, 2: 7}, {0: 6, 1: 7, 3: 1}))
     [0]
@@ -59,10 +54,7 @@ def find_backward_positions(before: Mapping[int, int], now: Mapping[int, int]) -
 def find_recreated_partitions(
     positions: Mapping[int, int], read_id: str | None, topic_id: str | None
 ) -> frozenset[int]:
-    """Return the partitions from which the monitor read records before the topic was created again.
-
-    The topic was created again if `topic_id` differs from `read_id`. If the ids are equal, or if an id is unknown, the
-    result is empty.
+    """Return the partitions that were read before the topic was created again. Empty if an id is unknown.
 
     >>> sorted(find_recreated_partitions({0: 7, 1: 0, 2: 9}, "B3BDgJhtR2mEJtC2VAyvIQ", "Yzm9gVTsQ7GnpBNcXPE4Bw"))
     [0, 2]
@@ -73,9 +65,7 @@ def find_recreated_partitions(
 
 
 def count_lost_offsets(positions: Mapping[int, int], ends: Mapping[int, LogEnds]) -> Mapping[int, int]:
-    """For each partition, return the number of offsets that were deleted before the monitor read them.
-
-    The result does not contain partitions without lost offsets. A partition that was never read has no lost offsets.
+    """Return the number of offsets that were deleted before the monitor read them. Omit partitions without a loss.
 
     >>> count_lost_offsets({0: 5, 1: 5}, {0: LogEnds(90, 90, 25), 1: LogEnds(90, 90, 5), 2: LogEnds(90, 90, 80)})
     {0: 20}

@@ -2,8 +2,7 @@
 
 The monitor has read all records that were written before this read time. The timestamp of the last record is not the
 read time, because there may be no new records for a long time. The wall clock is not the read time, because the query
-can be late. So the monitor uses samples. A sample contains a time and the partition's end offset at that time. When the
-query has read up to the sampled end offset, the read time is the time of the sample.
+can be late. When the query has read up to a sampled end offset, the read time is the time of this sample.
 """
 
 from __future__ import annotations
@@ -12,10 +11,7 @@ import msgspec
 
 
 class ReadUpTo(msgspec.Struct, frozen=True):
-    """The time up to which one partition was read, or None if unknown.
-
-    `pending_end` is a sampled end offset that the query has not reached yet.
-    """
+    """The time up to which one partition was read. `pending_end` is a sampled end that is not reached yet."""
 
     read_up_to_ms: int | None = None
     pending_end: int | None = None

@@ -9,13 +9,11 @@ commit forever. Rules:
 2. The log can contain an unread tombstone of the suspect. So the monitor samples the end of the log after the response,
    and reads the log up to the sampled end.
 3. A new record of the suspect before the sampled end proves that the suspect was not deleted.
-4. Only a complete response proves a deletion. The response is incomplete in three cases: a broker did not list its
-   groups, the monitor has no DESCRIBE permission for the topic of a committed offset, or the request about a group
-   failed.
+4. Only a complete response proves a deletion. It is incomplete if a broker did not list its groups, if the monitor has
+   no DESCRIBE permission for the topic of a committed offset, or if the request about a group failed.
 
 Example: the position in the partition is 90, and the group's last record is at offset 50. The listing does not contain
-the group, and the partition ends at offset 100. The group was deleted if its last record is still at offset 50 when the
-position reaches 100.
+the group, and the partition ends at 100. The group was deleted if its last record is still 50 at position 100.
 """
 
 from __future__ import annotations
@@ -37,12 +35,8 @@ from streaming.group.listing import GroupListing, OffsetsByPartition, Unanswered
 class Suspect:
     """A group or commits that may have been deleted.
 
-    Attributes:
-        offsets_topic_partition: the `__consumer_offsets` partition that contains the records.
-        after_offset: the offset of the suspect's last record that the monitor has read.
-        read_up_to: the end of the log after the brokers' response. A tombstone of the suspect has a lower offset.
-        listed_at_ms: the time of the brokers' response.
-
+    `after_offset` is the offset of the last record that the monitor has read. `read_up_to` is the end of the log after
+    the brokers' response, so a tombstone has a lower offset. `listed_at_ms` is the time of the response.
     """
 
     offsets_topic_partition: int
@@ -54,7 +48,7 @@ class Suspect:
 def suspected_groups(
     groups: Mapping[str, GroupState], listing: GroupListing, sample: ClusterSample
 ) -> Mapping[str, Suspect]:
-    """Return the groups that exist in the records but not in the listing (rule 1).
+    """Return the groups in the records but not in the listing (rule 1).
 
     The caller must read `groups` before the listing, and `sample` after the listing.
     """
@@ -79,20 +73,16 @@ def keep_silent_suspects(
     suspects: Mapping[str, Suspect], groups: Mapping[str, GroupState], listing: GroupListing
 ) -> Mapping[str, Suspect]:
     """Return the suspects that are not in the new `listing`, and that have no new records (rule 3)."""
-
-    def is_silent(group_id: str, suspect: Suspect) -> bool:
+    kept = {}
+    for group_id, suspect in suspects.items():
         record = groups.get(group_id)
-        position = record.snapshot.position if record else None
-        return (
-            record is not None
-            and not record.snapshot.is_over
-            and position is not None
-            and (position.offsets_topic_partition, position.offsets_topic_offset)
-            == (suspect.offsets_topic_partition, suspect.after_offset)
-            and group_id not in listing.groups
-        )
-
-    return {group_id: suspect for group_id, suspect in suspects.items() if is_silent(group_id, suspect)}
+        position = record.snapshot.position if record and not record.snapshot.is_over else None
+        if position is None or group_id in listing.groups:
+            continue
+        at = position.offsets_topic_partition, position.offsets_topic_offset
+        if at == (suspect.offsets_topic_partition, suspect.after_offset):
+            kept[group_id] = suspect
+    return kept
 
 
 def is_read(suspect: Suspect, positions: Mapping[int, int]) -> bool:
@@ -107,9 +97,8 @@ def suspected_commits(
 ) -> pa.Table:
     """Return the commits that are not in the responses of their groups' coordinators.
 
-    `commits` has columns group_id, topic, partition, ... Without the DESCRIBE permission for a topic, OffsetFetch omits
-    the topic and does not return an error. So the function ignores commits for topics that are not in
-    `described_topics` (rule 4).
+    Without DESCRIBE on a topic, OffsetFetch omits the topic without an error. So commits for topics that are not in
+    `described_topics` are ignored (rule 4).
     """
     answered = {group_id: offsets for group_id, offsets in answers.items() if not isinstance(offsets, Unanswered)}
 
@@ -122,10 +111,7 @@ def suspected_commits(
 
 @dataclass(frozen=True, slots=True)
 class MissingCommits:
-    """Commits that the coordinators did not return.
-
-    The records of the commits are in one `__consumer_offsets` partition.
-    """
+    """Commits that the coordinators did not return, of one `__consumer_offsets` partition."""
 
     suspect: Suspect
     vanished: CommitsVanished
@@ -134,8 +120,8 @@ class MissingCommits:
 def missing_by_partition(missing: pa.Table, sample: ClusterSample) -> list[MissingCommits]:
     """Group the commits from `suspected_commits` by their `__consumer_offsets` partition.
 
-    The caller must request `sample` after the coordinators have answered. If `sample` does not contain the end of a
-    partition, the result does not contain this partition. The next check finds the commits of this partition again.
+    The caller must request `sample` after the coordinators have answered. Partitions without a sampled end are omitted:
+    the next check finds their commits again.
     """
     by_partition: dict[int, list[tuple[bytes, int]]] = defaultdict(list)
     rows = zip(

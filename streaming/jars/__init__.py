@@ -6,7 +6,7 @@ The package may import only `config`.
 
 from __future__ import annotations
 
-from streaming.jars.cache import OnJar, cache_folder, copy_set, missing_jars, resolve
+from streaming.jars.cache import cache_folder, copy_set, missing_jars, resolve
 from streaming.jars.coordinates import BROKER_SETS, FIRST_RUN, JAR_SETS, KAFKA_VERSION, Coordinate, JarSetName
 from streaming.jars.ivy import JarsError
 
@@ -18,7 +18,6 @@ __all__ = [
     "Coordinate",
     "JarSetName",
     "JarsError",
-    "OnJar",
     "cache_folder",
     "copy_set",
     "missing_jars",

@@ -27,20 +27,20 @@ from streaming.errors import STAYS, storage_remedy
 from streaming.jars.coordinates import JarSetName
 from streaming.jars.ivy import JarsError, fetch
 from streaming.jars.lockfile import LockedJar, lock_version, parse_lock
-from streaming.jars.offline import copy_jars
 
 _log = logging.getLogger(__name__)
 
 LOCK_PATH = Path(__file__).with_name("jars.lock")
 
 OnJar = Callable[[JarSetName, int, int, str], None]
-"""Callback for progress.
-
-Arguments: set name, position of the current jar (1, 2, ...), total number of jars, file name.
-"""
+"""Callback for progress: set name, position of the current jar (1, 2, ...), total number of jars, file name."""
 
 _ATTEMPTS = 3
 _SPARE_BYTES = 50_000_000
+_COPY_REMEDY = (
+    "on a machine with internet access, run `rebalance-monitor jars --to FOLDER` with the same version of the monitor, "
+    "and copy the folder again"
+)
 
 
 class JarsFolderError(JarsError):
@@ -57,12 +57,10 @@ def log_jar(set_name: JarSetName, number: int, total: int, jar: str) -> None:
 def resolve(set_name: JarSetName, on_jar: OnJar = log_jar, *, source: Path | None = None) -> list[Path]:
     """Return the sorted paths of the jars of a set. If jars are missing or damaged, first download or copy them.
 
-    The jars are copied from the folder `source`, or downloaded if `source` is not set. The function checks the hashes
-    of all jars. The check of the set `spark` (25 MB) takes 0.02 s. Raises JarsError or JavaError. The error message is
-    one line and contains the remedy. Example: `",".join(map(str, resolve("spark")))` is a value for `spark.jars`.
+    The jars are copied from the folder `source`, or downloaded if `source` is not set. The check of all hashes takes
+    0.02 s for the set `spark` (25 MB). Raises JarsError or JavaError.
     """
-    locked = _locked_jars(set_name)
-    folder = _set_folder(set_name, locked)
+    locked, folder = _jar_set(set_name)
     if damaged := missing_jars(set_name):
         with _convert_os_errors(folder), _process_lock(folder.parent / f"{set_name}.lock"):
             if folder.exists():
@@ -74,14 +72,14 @@ def resolve(set_name: JarSetName, on_jar: OnJar = log_jar, *, source: Path | Non
 
 
 def copy_set(set_name: JarSetName, folder: Path) -> frozenset[str]:
-    """Copy the jars of a set into a folder, for a machine without internet access. Return the names of the copied jars.
+    """Copy the jars of a set into a folder, and return their names. Missing jars are downloaded first.
 
-    If this machine does not have the set, the set is downloaded first. Raises JarsError or JavaError.
+    Raises JarsError or JavaError.
     """
     resolve(set_name)
-    locked = _locked_jars(set_name)
+    locked, source = _jar_set(set_name)
     try:
-        copy_jars(_set_folder(set_name, locked), locked, folder)
+        _copy_jars(source, locked, folder)
     except OSError as error:
         raise JarsError(
             f"jars cannot be written to {folder} ({error.strerror}): {storage_remedy(error)}, or choose a different "
@@ -92,8 +90,7 @@ def copy_set(set_name: JarSetName, folder: Path) -> frozenset[str]:
 
 def missing_jars(set_name: JarSetName) -> list[str]:
     """Return the names of the missing and damaged jars of a set. Nothing is downloaded."""
-    locked = _locked_jars(set_name)
-    folder = _set_folder(set_name, locked)
+    locked, folder = _jar_set(set_name)
     return sorted(name for jar in locked if not _is_present(folder / (name := jar.coordinate.file_name), jar))
 
 
@@ -112,26 +109,35 @@ def cache_folder() -> Path:
     return Path(base, "kafka-rebalance-monitor")
 
 
-def _locked_jars(set_name: JarSetName) -> tuple[LockedJar, ...]:
-    return parse_lock(LOCK_PATH.read_text())[set_name]
-
-
-def _set_folder(set_name: JarSetName, locked: tuple[LockedJar, ...]) -> Path:
-    return cache_folder() / "jars" / f"{set_name}-{lock_version(locked)}"
+def _jar_set(set_name: JarSetName) -> tuple[tuple[LockedJar, ...], Path]:
+    locked = parse_lock(LOCK_PATH.read_text())[set_name]
+    return locked, cache_folder() / "jars" / f"{set_name}-{lock_version(locked)}"
 
 
 def _store_set(
     set_name: JarSetName, locked: tuple[LockedJar, ...], folder: Path, on_jar: OnJar, source: Path | None
 ) -> None:
     partial_folder = folder.with_name(f"{set_name}.partial")
-    _check_free_space(folder.parent, 2 * sum(jar.size_bytes for jar in locked) + _SPARE_BYTES)
+    free_bytes = shutil.disk_usage(folder.parent).free
+    needed_bytes = 2 * sum(jar.size_bytes for jar in locked) + _SPARE_BYTES
+    if free_bytes < needed_bytes:
+        raise JarsFolderError(
+            f"{folder.parent} has {free_bytes // 1_000_000} MB free, but the jars need {needed_bytes // 1_000_000} MB:"
+            " free space, or set REBALANCE_MONITOR_CACHE_DIR to a folder on a different disk"
+        )
     shutil.rmtree(partial_folder / "jars", ignore_errors=True)
     if source is None:
         _fetch_with_retries(set_name, locked, partial_folder, on_jar)
         for jar in locked:
-            _verify(partial_folder / "jars" / jar.coordinate.file_name, jar, partial_folder)
+            if not _is_present(partial_folder / "jars" / jar.coordinate.file_name, jar):
+                # Otherwise a retry gets the same bytes from Ivy's cache.
+                shutil.rmtree(partial_folder, ignore_errors=True)
+                raise JarsError(
+                    f"{jar.coordinate} does not match its hash in jars.lock: run `rebalance-monitor jars` again. If "
+                    "this error repeats, the repository or a proxy delivers a different file"
+                )
     else:
-        copy_jars(source, locked, partial_folder / "jars")
+        _copy_jars(source, locked, partial_folder / "jars")
     shutil.rmtree(folder, ignore_errors=True)
     (partial_folder / "jars").rename(folder)
     shutil.rmtree(partial_folder, ignore_errors=True)
@@ -154,34 +160,52 @@ def _fetch_with_retries(set_name: JarSetName, locked: tuple[LockedJar, ...], fol
     retrying(partial(fetch, coordinates, folder / "jars", folder / "ivy", on_jar=report_download))
 
 
-def _verify(path: Path, jar: LockedJar, partial_folder: Path) -> None:
-    if _is_present(path, jar):
-        return
-    shutil.rmtree(partial_folder, ignore_errors=True)  # otherwise a retry gets the same bytes from Ivy's cache
-    raise JarsError(
-        f"{jar.coordinate} does not match its hash in jars.lock: run `rebalance-monitor jars` again. If this error "
-        "repeats, the repository or a proxy delivers a different file"
-    )
-
-
 def _is_present(path: Path, jar: LockedJar) -> bool:
     try:
-        return path.stat().st_size == jar.size_bytes and _sha256(path) == jar.sha256
+        return path.stat().st_size == jar.size_bytes and _sha256(path.read_bytes()) == jar.sha256
     except OSError:
         return False
 
 
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
-def _check_free_space(folder: Path, needed_bytes: int) -> None:
-    free_bytes = shutil.disk_usage(folder).free
-    if free_bytes < needed_bytes:
-        raise JarsFolderError(
-            f"{folder} has {free_bytes // 1_000_000} MB free, but the jars need {needed_bytes // 1_000_000} MB: free "
-            "space, or set REBALANCE_MONITOR_CACHE_DIR to a folder on a different disk"
-        )
+def _copy_jars(source: Path, jars: tuple[LockedJar, ...], into: Path) -> None:
+    """Copy jars from one folder into another folder. Existing files are replaced atomically.
+
+    Raises JarsError if a jar in `source` is missing, damaged or not readable. Raises OSError if `into` is not writable.
+    """
+    names = sorted(jar.coordinate.file_name for jar in jars if not _exists(source, jar))
+    if names:
+        raise JarsError(f"{len(names)} of {len(jars)} jars are not in {source}, for example {names[0]}: {_COPY_REMEDY}")
+    into.mkdir(parents=True, exist_ok=True)
+    for jar in jars:
+        content, path = _read_verified(source, jar), into / jar.coordinate.file_name
+        partial_file = path.with_name(f".{path.name}.partial")
+        try:
+            partial_file.write_bytes(content)
+            partial_file.replace(path)
+        finally:
+            partial_file.unlink(missing_ok=True)
+
+
+def _exists(source: Path, jar: LockedJar) -> bool:
+    try:
+        return (source / jar.coordinate.file_name).is_file()
+    except OSError:  # the folder is not accessible; `_read_verified` reports this error
+        return True
+
+
+def _read_verified(source: Path, jar: LockedJar) -> bytes:
+    path = source / jar.coordinate.file_name
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise JarsError(f"{path} cannot be read ({error.strerror}): make it readable for this user") from error
+    if _sha256(content) != jar.sha256:
+        raise JarsError(f"{path} does not match its hash in jars.lock: {_COPY_REMEDY}")
+    return content
 
 
 @contextmanager

@@ -42,12 +42,9 @@ BROKER_SETS: dict[str, JarSetName] = {
 
 
 def _broker(kafka_version: str) -> tuple[Coordinate, ...]:
-    """Return the Maven coordinates of a broker's jars.
-
-    The second jar connects slf4j 1.7 to log4j, because Kafka 3 and Kafka 4 log through slf4j 1.7.
-    """
     return (
         Coordinate("org.apache.kafka", "kafka_2.13", kafka_version),
+        # Kafka 3 and Kafka 4 log through slf4j 1.7. This jar connects it to log4j.
         Coordinate("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.3"),
     )
 
@@ -69,8 +66,8 @@ JAR_SETS: dict[JarSetName, tuple[Coordinate, ...]] = {
 WITHOUT_DEPENDENCIES: frozenset[JarSetName] = frozenset({"streams", "tools"})
 """Sets whose dependencies are not in `jars.lock`, because the broker's jars contain almost all of them.
 
-Two dependencies are missing: RocksDB (70 MB of native code) and Kafka Connect. Only applications with state stores load
-RocksDB, and only the tools of Kafka Connect load Kafka Connect.
+RocksDB (70 MB) is missing, because only applications with state stores load it. Kafka Connect is missing, because only
+its own tools load it.
 """
 
 FIRST_RUN: tuple[JarSetName, ...] = tuple(

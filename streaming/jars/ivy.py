@@ -8,20 +8,16 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 from xml.sax.saxutils import quoteattr
 
 from streaming.child_process import with_parent_death_signal
 from streaming.config.environment import without_settings
 from streaming.errors import RemedyError
+from streaming.jars.coordinates import Coordinate
 from streaming.java import find_java
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from streaming.jars.coordinates import Coordinate
 
 FLAT = "[module]-[revision].[ext]"
 BY_COORDINATE = "[organisation]/[module]/[revision]/[module]-[revision].[ext]"
@@ -51,8 +47,7 @@ def fetch(  # noqa: PLR0913 - `resolve` and `python -m streaming.jars.lock` use 
 ) -> None:
     """Download jars into a folder. Call `on_jar` with the address of each jar when its download starts.
 
-    If `transitive` is False, Ivy downloads only the jars in `coordinates`, and sends one request per jar. If
-    `transitive` is True, Ivy also reads poms and downloads all runtime dependencies. Downloaded files stay in
+    If `transitive` is True, Ivy also reads poms and downloads all runtime dependencies. Downloaded files stay in
     `ivy_home`, so a retry downloads only the missing files. Raises JarsError with the error message of Ivy.
     """
     ivy_home.mkdir(parents=True, exist_ok=True)
@@ -79,7 +74,8 @@ def _run_ivy(command: list[str], on_jar: Callable[[str], None]) -> None:
             for line in ivy.stdout or ():
                 if line.startswith("downloading ") and ".jar " in line:
                     on_jar(line.split()[1])
-                failures.extend(_failures_in(line))
+                if match := _FAILURE.search(line):
+                    failures.append(match[0].strip()[:200])
         except BaseException:  # also KeyboardInterrupt: Ivy must not continue when this process no longer waits
             ivy.kill()
             raise
@@ -90,11 +86,6 @@ def _run_ivy(command: list[str], on_jar: Callable[[str], None]) -> None:
             "Without internet access, use `rebalance-monitor jars --from FOLDER`. For a proxy, set "
             "JAVA_TOOL_OPTIONS=-Dhttps.proxyHost=... -Dhttps.proxyPort=..."
         )
-
-
-def _failures_in(line: str) -> Iterator[str]:
-    if match := _FAILURE.search(line):
-        yield match.group(0).strip()[:200]
 
 
 def _settings_xml(ivy_home: Path, *, transitive: bool) -> str:

@@ -34,20 +34,16 @@ def _resolve(set_name: JarSetName, folder: Path) -> list[LockedJar]:
         pattern=BY_COORDINATE,
         on_jar=lambda address: print(address.rsplit("/", 1)[-1], file=sys.stderr),  # noqa: T201 - a command's output
     )
-    jars = [_lock_jar(path, into) for path in sorted(into.rglob("*.jar"))]
     # Spark's class loader searches pyspark's jars first. So it never uses a second copy of a module of pyspark.
-    pyspark_modules = _pyspark_modules() if set_name == "spark" else frozenset()
-    return [jar for jar in jars if jar.coordinate.module not in pyspark_modules]
-
-
-def _lock_jar(path: Path, root: Path) -> LockedJar:
-    organisation, module, revision, _ = path.relative_to(root).parts
-    content = path.read_bytes()
-    return LockedJar(Coordinate(organisation, module, revision), hashlib.sha256(content).hexdigest(), len(content))
-
-
-def _pyspark_modules() -> frozenset[str]:
-    return frozenset(re.sub(r"-\d[^-]*(-.*)?$", "", jar.stem) for jar in pyspark_jars_folder().glob("*.jar"))
+    pyspark_jars = pyspark_jars_folder().glob("*.jar") if set_name == "spark" else ()
+    pyspark_modules = {re.sub(r"-\d[^-]*(-.*)?$", "", jar.stem) for jar in pyspark_jars}
+    locked = []
+    for path in sorted(into.rglob("*.jar")):
+        organisation, module, revision, _ = path.relative_to(into).parts
+        if module not in pyspark_modules:
+            content, coordinate = path.read_bytes(), Coordinate(organisation, module, revision)
+            locked.append(LockedJar(coordinate, hashlib.sha256(content).hexdigest(), len(content)))
+    return locked
 
 
 if __name__ == "__main__":

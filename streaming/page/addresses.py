@@ -29,8 +29,6 @@ _NOT_A_SEGMENT = frozenset({"", ".", ".."})
 def group_address(group_id: str, prefix: str = GROUP_PAGE, cluster: str | None = None) -> str:
     r"""Return the address of a group's page (prefix GROUP_PAGE) or JSON document (prefix GROUP_API).
 
-    `cluster` is None if the monitor watches only one cluster.
-
     >>> group_address("a/b?<é>"), group_address(".."), group_address("\ud800")
     ('/groups/a%2Fb%3F%3C%C3%A9%3E', '/groups/?id=..', '/groups/%ED%A0%80')
     >>> group_address("a", cluster="eu"), group_address("", cluster="e/u")
@@ -49,11 +47,7 @@ def topic_address(topic: str, cluster: str | None = None) -> str:
 
 
 def host_address(host: str, cluster: str | None = None) -> str:
-    """Return the address of a client host's page.
-
-    >>> host_address("10.4.5.98")
-    '/hosts/10.4.5.98'
-    """
+    """Return the address of a client host's page."""
     return _address_of(host, HOST_PAGE, "name", cluster)
 
 
@@ -84,8 +78,8 @@ class Address:
         return parameters(self.query)
 
     def argument(self, name: str) -> str:
-        """Return the first value of a query parameter (`argument`)."""
-        return argument(self.query, name)
+        """Return the first value of a query parameter, or an empty text."""
+        return argument(self.query, name) or ""
 
     def whole_number(self, name: str, default: int, maximum: int) -> int:
         """Return the value of a query parameter as a whole number, but at most `maximum`.
@@ -138,9 +132,7 @@ def is_readable(query: str) -> bool:
 
 
 def overview_address(cluster: str) -> str:
-    """Return the address of the list of all groups of one cluster.
-
-    If `cluster` is empty, return the address of the list for all clusters.
+    """Return the address of the list of all groups of a cluster, or of all clusters if `cluster` is empty.
 
     >>> overview_address("e/u"), overview_address("")
     ('/?cluster=e%2Fu', '/')
@@ -155,8 +147,6 @@ def _percent_encode(text: str) -> str:
 def encoded_path(path: str) -> str:
     r"""Return the percent-encoded path of a request. WSGI decodes the bytes of a path as Latin-1.
 
-    The name of a group, topic or host is one segment of the path (rule 1).
-
     >>> encoded_path("/topics/a/b?x"), encoded_path("/hosts/\xc3\xa9"), encoded_path("/incidents/0a")
     ('/topics/a%2Fb%3Fx', '/hosts/%C3%A9', '/incidents/0a')
     """
@@ -166,35 +156,23 @@ def encoded_path(path: str) -> str:
 
 
 def addressed_name(rest: str, query: str, parameter: str = "id") -> str | None:
-    r"""Return the name of the group, topic or host in an address. Return None if the name is not valid UTF-8 (rule 4).
-
-    `rest` is the path after the prefix. WSGI decodes the bytes of a path as Latin-1.
+    r"""Return the name in the rest of a path after the prefix, or None if the name is not valid UTF-8 (rule 4).
 
     >>> addressed_name("a/b", ""), addressed_name("\xff", ""), addressed_name("", "id=..")
     ('a/b', None, '..')
     """
-    raw = rest.encode("latin-1", "replace") if rest else argument(query, parameter).encode("utf-8", "surrogatepass")
+    given = argument(query, parameter) or ""
+    raw = rest.encode("latin-1", "replace") if rest else given.encode("utf-8", "surrogatepass")
     try:
         return raw.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
         return None
 
 
-def argument(query: str, name: str) -> str:
-    """Return the first value of a query parameter.
-
-    The result is empty if the query is not readable or does not contain the parameter.
-
-    >>> argument("q=a+b%2F&q=c", "q"), argument("", "q")
-    ('a b/', '')
-    """
-    return optional_argument(query, name) or ""
-
-
-def optional_argument(query: str, name: str) -> str | None:
+def argument(query: str, name: str) -> str | None:
     """Return the first value of a query parameter, or None if the query does not contain the parameter.
 
-    >>> optional_argument("group=", "group"), optional_argument("", "group")
-    ('', None)
+    >>> argument("q=a+b%2F&q=c", "q"), argument("group=", "group"), argument("", "group")
+    ('a b/', '', None)
     """
     return next((value for given, value in parameters(query) if given == name), None)

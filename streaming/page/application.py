@@ -1,32 +1,29 @@
 """Serves the pages and the JSON API as a WSGI application.
 
-1. `/` lists groups. `finding.search` defines the parameters that filter and sort the groups. `?limit=` sets the maximum
-   number of rows. `/groups/<id>` shows one group, and `?span=` sets the length of its timeline. `/api/v1/groups` and
-   `/api/v1/groups/<id>` return groups as JSON. The modules in `routes` answer all other addresses. `?cluster=` selects
-   one of several clusters (`clusters`). If several clusters have the group and `?cluster=` is missing, the response is
-   300 with a list of clusters. `/-/healthy` returns the status 200 while the process can answer requests.
-2. The application answers only GET. The server converts HEAD to GET. For other methods, the status is 405. For unknown
-   addresses, the status is 404.
+1. `/` lists groups (`finding.search`), at most `?limit=` of them. `/groups/<id>` shows one group, and `?span=` sets the
+   length of its timeline. `/api/v1/groups`, `/api/v1/groups/<id>` and `/api/v1/events` return JSON. The modules in
+   `routes` answer all other addresses. `?cluster=` selects one of several clusters (`clusters`).
+2. The application answers only GET. The server converts HEAD to GET. `/-/healthy` returns the status 200 while the
+   process can answer requests.
 3. After a start, the monitor reads `__consumer_offsets` to its end. While the monitor is catching up, pages show only
    the progress, and the API returns the status 503.
 4. Browsers may store only the files in `assets`: the headers of all other responses forbid storage. The headers also
    allow browsers to load and run only what our pages need. The server adds further headers (`http/exchange.py`, rule
    2).
-5. `/-/ready` returns 200 if the metric `rebalance_monitor_ready` is 1. Otherwise, it returns 503. With several
-   clusters, `/-/ready` returns 200 if at least one cluster is ready. Reason: after a 503, Kubernetes sends no requests,
-   so the pages of the ready clusters would also be unavailable. With `?cluster=`, `/-/ready` checks only one cluster.
-   The response does not contain names of groups or clusters.
+5. `/-/ready` returns 200 if the metric `rebalance_monitor_ready` is 1, or else 503. With several clusters, one ready
+   cluster is enough: after a 503, Kubernetes sends no requests, so the pages of the ready clusters would also be
+   unavailable. With `?cluster=`, `/-/ready` checks only one cluster. The response contains no names.
 6. `?at=`, `?from=` and `?to=` ask about the past (`routes.past`).
-7. The API refuses unknown parameters and invalid values (`api.parameters`). The pages ignore unknown parameters. On a
-   page, an invalid value counts as missing.
+7. The API refuses unknown parameters and invalid values (`api.parameters`). The pages ignore them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from streaming.config.links import LinkSettings
+from streaming.delta.commit_order import GoneError
+from streaming.delta.stored_table import NoTableError, TableReadError
 from streaming.http.compression import compress_gzip
 from streaming.http.exchange import Environ, StartResponse
 from streaming.http.negotiation import accepts_gzip
@@ -41,18 +38,23 @@ from streaming.page.addresses import (
     is_readable,
 )
 from streaming.page.api.as_json import group_json, groups_json
+from streaming.page.api.documents import DEFAULT_EVENTS, MAX_EVENTS
 from streaming.page.api.event_reader import EventReader
+from streaming.page.api.events import BadSinceError
+from streaming.page.api.openapi import ADDRESS as OPENAPI_DOCUMENT
+from streaming.page.api.openapi import openapi_document
 from streaming.page.api.parameters import parameter_refusal
 from streaming.page.clusters import ClusterView, Refusal, find_in_clusters
 from streaming.page.finding.paging import page_of
-from streaming.page.finding.search import SORTS, Search, search_of
+from streaming.page.finding.search import SORTS, search_of
 from streaming.page.group import group_detail
 from streaming.page.incidents.listing import open_incidents
-from streaming.page.overview import DEFAULT_ROWS, Overview, OverviewEntry, merge_overviews
+from streaming.page.overview import DEFAULT_ROWS, Overview, merge_overviews
 from streaming.page.page_input import CATCHING_UP, READY, WatchedCluster
 from streaming.page.rendering import asset
 from streaming.page.routes.answers import (
     BAD_REQUEST,
+    GONE,
     NOT_FOUND,
     OK,
     TEXT,
@@ -64,10 +66,9 @@ from streaming.page.routes.answers import (
     error,
     refuse_group,
 )
-from streaming.page.routes.documents import Documents
-from streaming.page.routes.incidents import IncidentPages
+from streaming.page.routes.incidents import answer_incidents
 from streaming.page.routes.past import PastPages
-from streaming.page.routes.places import PlacePages
+from streaming.page.routes.places import answer_place
 from streaming.page.timeline.section import timeline_section
 from streaming.page.what_if import compute_what_if
 
@@ -75,11 +76,14 @@ _GZIP_FROM_BYTES = 1000
 _POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-_ASSETS = {"/style.css": ("style.css", "text/css"), "/icon.svg": ("icon.svg", "image/svg+xml")}
+_ASSETS = {"/style.css": "text/css", "/icon.svg": "image/svg+xml"}
 
 
 class Pages:
-    """Answers all addresses of the port except `/metrics`. `strategies` are the strategies in the what-if tables."""
+    """Answers all addresses of the port except `/metrics`.
+
+    `strategies` are the strategies in the what-if tables. `events` is None if the monitor has no tables.
+    """
 
     def __init__(
         self,
@@ -88,16 +92,18 @@ class Pages:
         links: LinkSettings | None = None,
         events: EventReader | None = None,
     ) -> None:
-        self._site = site = Site(clusters, links or LinkSettings())
+        self._site = Site(clusters, links or LinkSettings())
         self._strategies = strategies
-        self._past = PastPages(site)
-        self._parts = (PlacePages(site), IncidentPages(site), Documents(site, events))
-        self._handlers: Mapping[str, Callable[[Environ], Answer]] = {
+        self._events = events
+        self._past = PastPages(self._site)
+        self._handlers: Mapping[str, Callable[[str], Answer]] = {
             "/": self._overview_page,
             "/api/v1/groups": self._groups_api,
+            "/api/v1/events": self._events_api,
+            OPENAPI_DOCUMENT: lambda _: document(openapi_document()),
             "/-/healthy": lambda _: Answer(b"Healthy\n", TEXT),
             "/-/ready": self._ready,
-            **{address: _asset(*asset) for address, asset in _ASSETS.items()},
+            **{path: _asset(path.removeprefix("/"), content_type) for path, content_type in _ASSETS.items()},
         }
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
@@ -123,16 +129,16 @@ class Pages:
         if (past := self._past.answer(path, query)) is not None:
             return past
         if path in self._handlers:
-            return self._handlers[path](environ)
+            return self._handlers[path](query)
         for prefix, answer_group in ((GROUP_PAGE, self._group_page), (GROUP_API, self._group_api)):
             if path.startswith(prefix):
                 group_id = addressed_name(path.removeprefix(prefix), query)
                 return answer_group(group_id, self._site.select_clusters(query), query)
-        answers = (part.answer(path, query) for part in self._parts)
-        return next((one for one in answers if one is not None), Answer(b"Not Found\n", TEXT, NOT_FOUND))
+        found = answer_place(self._site, path, query) or answer_incidents(self._site, path, query)
+        return found or Answer(b"Not Found\n", TEXT, NOT_FOUND)
 
-    def _ready(self, environ: Environ) -> Answer:
-        watched = [one.watch() for one in self._site.select_clusters(environ.get("QUERY_STRING", ""))]
+    def _ready(self, query: str) -> Answer:
+        watched = [one.watch() for one in self._site.select_clusters(query)]
         ready = sum(one.phase == READY for one in watched)
         if not watched:
             return Answer(b"No such cluster\n", TEXT, NOT_FOUND)
@@ -142,40 +148,57 @@ class Pages:
             text = "Ready" if ready else f"Not ready: {watched[0].why_not_ready}"
         return Answer(f"{text}\n".encode(), TEXT, OK if ready else UNAVAILABLE)
 
-    def _list_groups(self, environ: Environ) -> _Listing:
-        query = environ.get("QUERY_STRING", "")
+    def _list_groups(self, query: str) -> tuple[Sequence[WatchedCluster], Overview]:
         clusters = [(one, one.watch()) for one in self._site.select_clusters(query)]
-        overview = merge_overviews([one.overview(watched) for one, watched in clusters] or [Overview((), 0)])
-        search = search_of(Address("/", query))
-        return _Listing([watched for _, watched in clusters], overview, search, overview.find(search))
+        overviews = [one.overview(watched) for one, watched in clusters]
+        return [watched for _, watched in clusters], merge_overviews(overviews or [Overview((), 0)])
 
-    def _overview_page(self, environ: Environ) -> Answer:
-        listing, address = self._list_groups(environ), Address("/", environ.get("QUERY_STRING", ""))
-        if not listing.clusters:
+    def _overview_page(self, query: str) -> Answer:
+        address = Address("/", query)
+        clusters, overview = self._list_groups(query)
+        if not clusters:
             return self._site.no_such_cluster()
-        if listing.is_catching_up:
-            return self._site.page("catching_up.html", listing.clusters)
+        if _are_catching_up(clusters):
+            return self._site.page("catching_up.html", clusters)
+        search = search_of(address)
+        matches = overview.find(search)
         return self._site.page(
             "overview.html",
-            listing.clusters,
-            overview=listing.overview,
-            matches=listing.matches,
-            rows=listing.matches[: address.whole_number("limit", DEFAULT_ROWS, MAX_LISTED)],
-            search=listing.search,
+            clusters,
+            overview=overview,
+            matches=matches,
+            rows=matches[: address.whole_number("limit", DEFAULT_ROWS, MAX_LISTED)],
+            search=search,
             sorts=SORTS,
             address=address,
             selected_cluster=address.argument("cluster"),
-            incidents=open_incidents(listing.clusters),
+            incidents=open_incidents(clusters),
         )
 
-    def _groups_api(self, environ: Environ) -> Answer:
-        listing, address = self._list_groups(environ), Address("/", environ.get("QUERY_STRING", ""))
-        if not listing.clusters:
-            return error(listing.clusters, "no such cluster", NOT_FOUND)
-        if listing.is_catching_up:
-            return catching_up(listing.clusters)
-        rows = listing.matches[: address.whole_number("limit", MAX_LISTED, MAX_LISTED)]
-        return document(groups_json(listing.clusters, rows, len(listing.matches)))
+    def _groups_api(self, query: str) -> Answer:
+        address = Address("/", query)
+        clusters, overview = self._list_groups(query)
+        if not clusters:
+            return error(clusters, "no such cluster", NOT_FOUND)
+        if _are_catching_up(clusters):
+            return catching_up(clusters)
+        matches = overview.find(search_of(address))
+        rows = matches[: address.whole_number("limit", MAX_LISTED, MAX_LISTED)]
+        return document(groups_json(clusters, rows, len(matches)))
+
+    def _events_api(self, query: str) -> Answer:
+        address, clusters = Address("/", query), {one.cluster for one in self._site.select_clusters(query)}
+        if self._events is None or not clusters:
+            return document({"error": "no such cluster"}, NOT_FOUND)
+        limit = address.whole_number("limit", DEFAULT_EVENTS, MAX_EVENTS)
+        try:
+            return document(self._events.read(address.argument("since"), limit, clusters))
+        except BadSinceError as failure:
+            return document({"error": str(failure)}, BAD_REQUEST)
+        except GoneError as failure:
+            return document({"error": f"the cursor is no longer valid ({failure}): use a time as `since`"}, GONE)
+        except (NoTableError, TableReadError) as failure:
+            return document({"error": f"the tables cannot be read now ({failure})"}, UNAVAILABLE)
 
     def _group_page(self, group_id: str | None, clusters: Sequence[ClusterView], query: str) -> Answer:
         found = find_in_clusters(clusters, group_id, group_detail)
@@ -207,19 +230,9 @@ class Pages:
         return document(group_json(found.watched, detail, rebalances, what_if))
 
 
-@dataclass(frozen=True, slots=True)
-class _Listing:
-    """The groups of the selected clusters. `matches` are the groups that match the search."""
-
-    clusters: Sequence[WatchedCluster]
-    overview: Overview
-    search: Search
-    matches: Sequence[OverviewEntry]
-
-    @property
-    def is_catching_up(self) -> bool:
-        """True if all selected clusters are still catching up, so the monitor cannot list groups yet."""
-        return all(one.phase == CATCHING_UP for one in self.clusters)
+def _are_catching_up(clusters: Sequence[WatchedCluster]) -> bool:
+    """Return True if all clusters are still catching up, so the monitor cannot list groups yet."""
+    return all(one.phase == CATCHING_UP for one in clusters)
 
 
 def _refuse_query(path: str, query: str) -> Answer | None:
@@ -233,6 +246,6 @@ def _refuse_query(path: str, query: str) -> Answer | None:
     return error((), text, BAD_REQUEST) if path.startswith("/api/") else Answer(f"{text}\n".encode(), TEXT, BAD_REQUEST)
 
 
-def _asset(name: str, content_type: str) -> Callable[[Environ], Answer]:
+def _asset(name: str, content_type: str) -> Callable[[str], Answer]:
     body = asset(name)
     return lambda _: Answer(body, content_type, cache="max-age=86400")

@@ -45,19 +45,14 @@ class ClusterView:
         """Return all groups. The overview is computed once per monitor view, and cached for all requests."""
         with self._lock:
             last = self._last
-            if last is not None and last[0] is watched.view and last[1] == watched.is_fresh:
-                return last[2]
-            new = overview(watched)
-            self._last = (watched.view, watched.is_fresh, new)
-            return new
+            if last is None or last[0] is not watched.view or last[1] != watched.is_fresh:
+                last = self._last = (watched.view, watched.is_fresh, overview(watched))
+            return last[2]
 
 
 @dataclass(frozen=True, slots=True)
 class Found(Generic[_Detail]):
-    """The cluster that has the requested group, topic or client host.
-
-    `detail` contains the values that the response shows.
-    """
+    """The cluster that has the requested group, topic or client host, and the values that the response shows."""
 
     view: ClusterView
     watched: WatchedCluster
@@ -66,7 +61,7 @@ class Found(Generic[_Detail]):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The reason why the search did not find exactly one cluster: NO_CLUSTER, CATCHING_UP, SEVERAL or NONE.
+    """The reason why not exactly one cluster was found: NO_CLUSTER, CATCHING_UP, SEVERAL or NONE.
 
     `clusters` are the clusters that the response describes.
     """
@@ -75,17 +70,10 @@ class Refusal:
     clusters: Sequence[WatchedCluster]
 
 
-def select_clusters(clusters: Sequence[ClusterView], name: str) -> Sequence[ClusterView]:
-    """Return the cluster with the given name, or all clusters if the name is empty (rules 1 and 2)."""
-    return [one for one in clusters if name in {"", one.cluster}]
-
-
 def find_in_clusters(
     clusters: Sequence[ClusterView], name: str | None, detail_of: Callable[[WatchedCluster, str], _Detail | None]
 ) -> Found[_Detail] | Refusal:
     """Find the cluster that has a group, a topic or a client host (rules 1 to 3).
-
-    If the search does not find exactly one cluster, return a `Refusal`.
 
     `clusters` are the selected clusters. `name` is None if the address contains no valid name. `detail_of` returns None
     if the cluster has no group, topic or host with this name.

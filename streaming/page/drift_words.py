@@ -25,7 +25,7 @@ _WORDS = {
 
 
 def verdict_in_words(drift: StrategyDrift) -> str:
-    """Return a sentence that describes the verdict for one strategy.
+    """Describe the verdict for one strategy in a sentence.
 
     >>> verdict_in_words(StrategyDrift("range", True, "drift", "", 2, (), ("unassigned",)))
     '2 partitions have the wrong owner by the rules of range: a partition of a subscribed topic has no owner'
@@ -45,11 +45,7 @@ def verdict_in_words(drift: StrategyDrift) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Misplaced:
-    """Partitions of one topic with the same wrong owners and the same expected owner.
-
-    `numbers` contains the partition numbers as ranges, for example `0-3`. `actual` contains the names of the wrong
-    owners.
-    """
+    """Partitions of one topic (`numbers`, as ranges) with the same wrong owners and the same expected owner."""
 
     topic: str
     numbers: str
@@ -58,9 +54,7 @@ class Misplaced:
 
 
 def misplaced_in_short(drift: StrategyDrift, names: Mapping[str, str]) -> tuple[Misplaced, ...]:
-    """Combine the misplaced partitions that have the same topic and the same owners.
-
-    `names` maps member ids to names. If a name is missing, the result shows the member id.
+    """Combine the misplaced partitions with the same topic and owners. `names` maps member ids to names, if known.
 
     >>> from streaming.evaluation.assignment.drift import MisplacedPartition
     >>> both = tuple(MisplacedPartition("t", number, ("a",), "b") for number in (0, 1))

@@ -5,17 +5,27 @@
    partitions at a time.
 3. If a partition has an owner but no committed offset, its lag is unknown. For a partition without a committed offset,
    the page shows only the topic and the number.
+4. The partition counts come from the last evaluated record of the group. Lag and throughput are the last values that
+   the monitor measured for the current assignment. The page shows lag and throughput only while the last sample is
+   fresh.
+5. If the lag or throughput of one partition is unknown, all values of the row of work are unknown (`unknown_reason`).
+6. The busiest member has the same name as in the heat map.
+7. The summary of commit gaps contains all known gaps since the monitor first saw the group. Without a known gap, the
+   page shows no summary.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 from assignors import TopicPartition
-from streaming.evaluation.assignment.member_library import MemberLibrary, member_library
+from streaming.combine.gaps import GAP_BUCKETS_SECONDS, GapTotals
+from streaming.evaluation.assignment.leader import MemberLibrary, member_library
 from streaming.evaluation.facts import Members
+from streaming.evaluation.fairness.imbalance import Imbalance
+from streaming.evaluation.fairness.participants import HOST
 from streaming.evaluation.report import GroupReport
 from streaming.evaluation.what_if.inputs import group_produce_rates
 from streaming.group.members import GroupMember
@@ -23,15 +33,21 @@ from streaming.group.printable import by_topic
 from streaming.page.drift_words import Misplaced, misplaced_in_short
 from streaming.page.heat_map import HeatMap, heat_map
 from streaming.page.page_input import WatchedCluster
-from streaming.page.shared_work import CommitGaps, WorkShare, commit_gaps, work_shares
+
+LONG_GAP_SECONDS = 60
+_SAME_COLUMNS = (
+    *("topic", "partition", "committed_offset", "end_offset", "lag", "unknown_reason", "lag_seconds", "status"),
+    *("records_lost", "consumed_records_per_second", "produced_records_per_second", "seconds_until_lost"),
+)
+"""The columns of a lag row that are also fields of `PartitionLag`."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionLag:
     """One partition with a committed offset, at the last sample. None means unknown.
 
-    If the lag is unknown, `unknown_reason` is set. `owner` is the name of the member that owns the partition. All
-    `owner` fields are None if the partition has no known owner. If the owner is unknown, `is_owner_known` is False.
+    If the lag is unknown, `unknown_reason` is set. All `owner` fields are None if the partition has no known owner.
+    `owner` is the member's name. If the owner is unknown, `is_owner_known` is False.
     """
 
     topic: str
@@ -65,13 +81,45 @@ class MemberFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkShare:
+    """The distribution of one kind of work (`measure`) over members or hosts (`scope`). None means unknown.
+
+    The amounts are partitions, records (lag) or records per second (throughput). `busiest` has the largest amount.
+    `score` is 100 if no valid assignment is fairer. `score_reason` is set without a score, and `unknown_reason` if the
+    values are unknown. `unknown_partitions` counts the partitions with an unknown value.
+    """
+
+    measure: str
+    scope: str
+    participants: int | None
+    total: float | None
+    largest: float | None
+    smallest: float | None
+    busiest: str | None
+    max_to_mean_ratio: float | None
+    score: float | None
+    score_reason: str | None
+    unknown_reason: str | None
+    unknown_partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class CommitGaps:
+    """The number of known commit gaps, their total duration, and the number of gaps longer than `long_seconds`."""
+
+    gaps: int
+    total_ms: int
+    long_gaps: int
+    long_seconds: int
+
+
+@dataclass(frozen=True, slots=True)
 class GroupDetail:
     """All values that the page of one group shows.
 
-    `misplaced` contains the partitions whose owner breaks a rule of the group's strategy. `work` describes how members
-    and hosts share partitions, lag and throughput. `without_commit` lists the partitions of rule 3: each topic with its
-    partition numbers as ranges. `produce_rates` contains the known produce rates in records per second. The what-if
-    uses them.
+    `misplaced` contains the partitions whose owner breaks a rule of the group's strategy. `without_commit` lists the
+    partitions of rule 3: each topic with its partition numbers as ranges. `produce_rates` contains the known produce
+    rates in records per second. The what-if uses them.
     """
 
     group: GroupReport
@@ -90,7 +138,8 @@ def group_detail(watched: WatchedCluster, group_id: str) -> GroupDetail | None:
     group = watched.reports.get(group_id)
     if group is None:
         return None
-    rows = _lag_rows(watched, group)
+    evaluation = None if group.is_blocked else watched.lag
+    rows = evaluation.rows_of(group_id) if evaluation else ()
     partitions, own, sample = _partition_lags(rows, group), group.assignment.own, watched.view.sample
     lag: Mapping[TopicPartition, int | None] = {(one.topic, one.partition): one.lag for one in partitions}
     names = {member_id: member.name for member_id, member in group.members.by_id.items()}
@@ -99,11 +148,11 @@ def group_detail(watched: WatchedCluster, group_id: str) -> GroupDetail | None:
         heat_map=heat_map(group.members.each, group.members.expected_partitions, lag),
         misplaced=misplaced_in_short(own, names) if own else (),
         partitions=partitions,
-        work=work_shares(group),
+        work=tuple(_work_share(one, names) for one in group.fairness.work),
         commit_gaps=commit_gaps(group.rebalances.commit_gaps),
         produce_rates=group_produce_rates(rows, group.members.each, sample) if sample and watched.is_fresh else {},
         members=_member_facts(group),
-        without_commit=_without_commit(group, lag) if watched.lag else (),
+        without_commit=by_topic(one for one in group.members.owners if one not in lag) if evaluation else (),
     )
 
 
@@ -126,49 +175,44 @@ def leader_first(members: Members) -> Sequence[GroupMember]:
     return sorted(members.each, key=lambda one: (one != leader, one.name, one.member_id))
 
 
-def _without_commit(group: GroupReport, committed: Container[TopicPartition]) -> tuple[tuple[str, str], ...]:
-    return () if group.is_blocked else by_topic(one for one in group.members.owners if one not in committed)
-
-
-def _lag_rows(watched: WatchedCluster, group: GroupReport) -> Sequence[Mapping[str, Any]]:
-    """Return one lag row per partition of the group. The result is empty if the lag is unknown (rule 1)."""
-    if watched.lag is None or group.is_blocked:
-        return ()
-    return watched.lag.rows_of(group.group_id)
-
-
 def _partition_lags(rows: Sequence[Mapping[str, Any]], group: GroupReport) -> tuple[PartitionLag, ...]:
-    owners = group.members.owners
+    owners, are_owners_known = group.members.owners, group.are_owners_known
     partitions = [
-        _partition_lag(row, owners.get((row["topic"], row["partition"])), are_owners_known=group.are_owners_known)
+        _partition_lag(row, owners.get((row["topic"], row["partition"])), are_owners_known=are_owners_known)
         for row in rows
     ]
-    return tuple(sorted(partitions, key=_sort_key))
-
-
-def _sort_key(one: PartitionLag) -> tuple[bool, int, str, int]:
-    return (one.lag is not None, -(one.lag or 0), one.topic, one.partition)
+    return tuple(sorted(partitions, key=lambda one: (one.lag is not None, -(one.lag or 0), one.topic, one.partition)))
 
 
 def _partition_lag(row: Mapping[str, Any], owner: GroupMember | None, *, are_owners_known: bool) -> PartitionLag:
     return PartitionLag(
-        topic=row["topic"],
-        partition=row["partition"],
-        committed_offset=row["committed_offset"],
-        end_offset=row["end_offset"],
-        lag=row["lag"],
-        unknown_reason=row["unknown_reason"],
-        lag_seconds=row["lag_seconds"],
+        **{name: row[name] for name in _SAME_COLUMNS},
         lag_seconds_is_bound=row["lag_seconds_kind"] == "at_least",
-        status=row["status"],
-        records_lost=row["records_lost"],
         last_commit_ms=row["commit_timestamp_ms"],
-        consumed_records_per_second=row["consumed_records_per_second"],
-        produced_records_per_second=row["produced_records_per_second"],
-        seconds_until_lost=row["seconds_until_lost"],
         owner=owner.name if owner else None,
         owner_client_id=owner.client_id if owner else None,
         owner_client_host=owner.client_host if owner else None,
         owner_group_instance_id=owner.group_instance_id if owner else None,
         is_owner_known=are_owners_known or owner is not None,
     )
+
+
+def _work_share(one: Imbalance, names: Mapping[str, str]) -> WorkShare:
+    busiest = one.busiest if one.scope == HOST or one.busiest is None else names.get(one.busiest, one.busiest)
+    same = {field.name: getattr(one, field.name) for field in fields(WorkShare)}
+    reasons = {"score_reason": one.score_reason or None, "unknown_reason": one.unknown_reason or None}
+    return WorkShare(**{**same, **reasons, "busiest": busiest})
+
+
+def commit_gaps(totals: GapTotals | None) -> CommitGaps | None:
+    """Return the summary of a group's commit gaps. Return None if no gap is known.
+
+    >>> commit_gaps(GapTotals((3, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0), 700_000))
+    CommitGaps(gaps=5, total_ms=700000, long_gaps=1, long_seconds=60)
+    >>> commit_gaps(GapTotals()) is None
+    True
+    """
+    if totals is None or not sum(totals.buckets):
+        return None
+    longer = GAP_BUCKETS_SECONDS.index(LONG_GAP_SECONDS) + 1
+    return CommitGaps(sum(totals.buckets), totals.sum_ms, sum(totals.buckets[longer:]), LONG_GAP_SECONDS)

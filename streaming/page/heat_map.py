@@ -5,9 +5,8 @@
 2. The busiest member comes first. Equally busy members are sorted by name. The topic with the most partitions comes
    first.
 3. `level` is 0 for a cell without partitions. All other cells have a level from 1 to 5, in proportion to their
-   partition count. The cell with the most partitions has level 5.
-4. The page shows at most `MAX_MEMBERS` members and `MAX_TOPICS` topics. For all other members and topics, the page
-   shows only their count.
+   partition count.
+4. The page shows at most `MAX_MEMBERS` members and `MAX_TOPICS` topics, and the number of the others.
 5. A member has a cell for each subscribed topic and for each topic with assigned partitions. A member whose partitions
    are unknown has no cells.
 """
@@ -31,11 +30,10 @@ LEVELS = 5
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One member's partitions of one topic. `partitions` is their count.
+    """One member's partitions of one topic: their count, and their numbers as ranges.
 
-    `numbers` contains the partition numbers as ranges. `gets` counts the partitions that the member has not received
-    yet. `gives_up` counts the partitions that the member has not released yet. If the member's present partitions are
-    unknown, `gets` and `gives_up` are 0.
+    `gets` and `gives_up` count the partitions that the member has not received or not released yet. Both are 0 if the
+    member's present partitions are unknown.
     """
 
     partitions: int
@@ -49,11 +47,11 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class MemberRow:
-    """One member. `cells` has one entry per topic. The entry is None if the member has no cell for the topic (rule 5).
+    """One member. `cells` has one entry per topic, which is None if the member has no cell (rule 5).
 
-    `disambiguation` distinguishes members with the same name. For a static member, `disambiguation` is the client host.
-    For any other member, `disambiguation` is the end of the member id. `partitions` is None if no record contains the
-    member's assignment. `expected` and `lag` are None if they are unknown.
+    `disambiguation` distinguishes members with the same name: the client host of a static member, or the end of the
+    member id. `partitions` is None if no record contains the assignment. `expected` and `lag` are None if they are
+    unknown.
     """
 
     member_id: str
@@ -70,7 +68,7 @@ class MemberRow:
 class HeatMap:
     """The heat map of a group. `topics` contains each topic with the number of its assigned partitions.
 
-    `left_out_members` and `left_out_topics` count the members and topics that the page does not show (rule 4).
+    `left_out_members` and `left_out_topics` count the members and topics of rule 4.
     """
 
     topics: tuple[tuple[str, int], ...]
@@ -103,9 +101,8 @@ def heat_map(
     subscribed = Counter({topic: 0 for member in members for topic in member.subscribed_topics or ()})
     topics = sorted({**subscribed, **assigned}, key=lambda topic: (-assigned[topic], topic))
     shown = topics[:MAX_TOPICS]
-    fullest = max(
-        (max(Counter(topic for topic, _ in member.target or ()).values(), default=0) for member in members), default=0
-    )
+    cells = Counter((member.member_id, topic) for member in members for topic, _ in member.target or ())
+    fullest = max(cells.values(), default=0)
     in_order = sorted(members, key=lambda member: (-len(member.target or ()), member.name))
     return HeatMap(
         topics=tuple((topic, assigned[topic]) for topic in shown),
@@ -149,13 +146,12 @@ def _by_topic(partitions: TopicPartitions) -> Mapping[str, list[int]]:
 
 
 def _cell(target: Sequence[int], current: Sequence[int], fullest: int, *, is_current_known: bool) -> Cell:
-    level = ceil(LEVELS * len(target) / fullest) if fullest else 0
     gets = set(target) - set(current) if is_current_known else set[int]()
     gives_up = set(current) - set(target) if is_current_known else set[int]()
     return Cell(
         partitions=len(target),
         numbers=in_ranges(sorted(target)),
-        level=level,
+        level=ceil(LEVELS * len(target) / fullest) if fullest else 0,
         gets=len(gets),
         gets_numbers=in_ranges(sorted(gets)),
         gives_up=len(gives_up),

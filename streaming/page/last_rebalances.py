@@ -9,10 +9,9 @@ from dataclasses import dataclass
 class DescribedRebalance:
     """One rebalance, or one other change of a group's members (for example `became_empty`).
 
-    `text` describes the change in a sentence. Member names in `text` are not escaped. `previous_generation_id` and
-    `previous_timestamp_ms` are the generation and the time of the previous row of the table. Both values are None if
-    there is no previous row, or if that row is about a deletion. `recommitted_records` is None if the number is
-    unknown, for example until the commit gap ends.
+    Member names in `text` are not escaped. The previous values come from the previous row of the table. They are None
+    if there is no previous row, or if that row is about a deletion. `recommitted_records` is None if it is unknown, for
+    example until the commit gap ends.
     """
 
     timestamp_ms: int

@@ -28,10 +28,10 @@ class OverviewEntry:
 
 @dataclass(frozen=True)
 class Overview:
-    """All groups, the worst first.
+    """All groups, the worst first. The rules are in `severity.trouble`.
 
-    `in_trouble` counts the groups with a trouble of rules 1 to 9 (`severity.trouble`). `unknown` counts the groups
-    whose only trouble is an unknown state or lag (rule 10).
+    `in_trouble` counts the groups with a trouble of rules 1 to 9. `unknown` counts the groups whose only trouble is an
+    unknown state or lag (rule 10).
     """
 
     groups: tuple[OverviewEntry, ...]
@@ -57,10 +57,7 @@ class Overview:
 
 
 def overview(watched: WatchedCluster) -> Overview:
-    """Return all groups of a cluster.
-
-    The result is empty while the cluster is catching up.
-    """
+    """Return all groups of a cluster. The result is empty while the cluster is catching up."""
     return sorted_overview(watched.reports.values(), watched.cluster, is_lag_known=watched.is_lag_known)
 
 

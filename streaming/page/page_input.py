@@ -25,8 +25,7 @@ from streaming.state.reports import ReportCache, Reports
 class ReportSource(Protocol):
     """Computes the reports of all groups in a view."""
 
-    def __call__(self, view: MonitorView, *, is_fresh: bool) -> Reports:
-        """Return the reports of all groups."""
+    def __call__(self, view: MonitorView, *, is_fresh: bool) -> Reports: ...  # noqa: D102 - see the class
 
 
 CATCHING_UP, STALE, NOT_READY, READY = "catching_up", "stale", "not_ready", "ready"
@@ -109,12 +108,9 @@ class WatchedCluster:
         sample, positions = self.view.sample, self.view.health.positions
         if sample is None or not sample.offsets_topic:
             return None
-        return sum(
-            max(0, ends.last_stable_offset - positions.get(number, 0)) for number, ends in sample.offsets_topic.items()
-        )
+        ends = sample.offsets_topic.items()
+        return sum(max(0, end.last_stable_offset - positions.get(number, 0)) for number, end in ends)
 
     def records_read(self) -> int:
         """Return the number of all records that the monitor has read since this checkpoint was created."""
-        return sum(
-            sum(partition_state.records_read.values()) for partition_state in self.view.partition_states.values()
-        )
+        return sum(sum(one.records_read.values()) for one in self.view.partition_states.values())

@@ -10,15 +10,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from datetime import date
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from deltalake.exceptions import DeltaError
 
 from streaming.delta.cells import utc
 from streaming.delta.stored import stored_rows
 from streaming.delta.stored_table import NoTableError
-from streaming.delta.tables import COMMIT_GAPS, REBALANCES, Table
+from streaming.delta.tables import COMMIT_GAPS, REBALANCES
 from streaming.errors import RemedyError
 from streaming.evaluation.group_update import GroupState
 from streaming.evaluation.rebalances.rebalance_summary import RebalanceSummary
@@ -32,10 +32,7 @@ CACHE_SECONDS = 10.0
 
 
 class RebalanceReader:
-    """Reads the tables in the folder `root`.
-
-    `monotonic_seconds` returns the time of a clock that never goes backwards.
-    """
+    """Reads the tables in the folder `root`. `monotonic_seconds` is a clock that never goes backwards."""
 
     def __init__(self, root: str, cluster: str, monotonic_seconds: Callable[[], float]) -> None:
         self.root = root
@@ -45,29 +42,19 @@ class RebalanceReader:
 
     def last(self, record: GroupState | None) -> LastRebalances:
         """Return the last rebalances of a group. The result is empty if `record` is None."""
-        if record is None:
+        if record is None or not record.rebalance_history.recent:
             return LastRebalances()
         recent, group_id = record.rebalance_history.recent[-MAX_REBALANCES:], record.snapshot.group_id
-        if not recent:
-            return LastRebalances()
         return self._recent.get(group_id, CACHE_SECONDS, lambda: self._read(group_id, recent))
 
     def _read(self, group_id: str, recent: tuple[RebalanceSummary, ...]) -> LastRebalances:
         dates = {utc(one.timestamp_ms).date() for one in recent}
         try:
-            rows = self._rows(REBALANCES, dates, group_id)
-            gaps = self._gaps(dates, group_id)
+            rows = stored_rows(self.root, REBALANCES, dates, group_id=group_id, cluster=self._cluster)
+            gaps: Sequence[Row] = ()
+            with suppress(NoTableError):
+                gaps = stored_rows(self.root, COMMIT_GAPS, dates, group_id=group_id, cluster=self._cluster)
         except (RemedyError, DeltaError, OSError, ValueError) as error:
             return LastRebalances(error=f"the table rebalances cannot be read ({type(error).__name__})")
         shown = without_upgrade_tombstones(with_commit_gaps(rows, gaps))[-MAX_REBALANCES:]
         return LastRebalances(tuple(rebalances_of(shown[::-1])))
-
-    def _rows(self, table: Table, dates: Collection[date], group_id: str) -> Sequence[Row]:
-        return stored_rows(self.root, table, dates, group_id=group_id, cluster=self._cluster)
-
-    def _gaps(self, dates: Collection[date], group_id: str) -> Sequence[Row]:
-        """Return the rows of `commit_gaps`, or no rows if the table does not exist."""
-        try:
-            return self._rows(COMMIT_GAPS, dates, group_id)
-        except NoTableError:
-            return ()

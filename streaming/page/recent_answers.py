@@ -17,8 +17,8 @@ Answer = TypeVar("Answer")
 class RecentAnswers(Generic[Key, Answer]):
     """A cache with the last answer for each key, and with at most MAX_ANSWERS keys.
 
-    All threads of the port use one object. If the cache has no valid answer, two threads can read the same answer from
-    the tables. `monotonic_seconds` returns the time of a clock that never goes backwards.
+    All threads of the port use one object. Two threads can read the same answer at the same time. `monotonic_seconds`
+    is a clock that never goes backwards.
     """
 
     def __init__(self, monotonic_seconds: Callable[[], float]) -> None:
@@ -27,13 +27,11 @@ class RecentAnswers(Generic[Key, Answer]):
         self._lock = threading.Lock()
 
     def known(self, key: Key) -> Answer | None:
-        """Return the stored answer. Return None if no answer is stored, or if the stored answer is no longer valid."""
+        """Return the stored answer, or None if it is missing or no longer valid."""
         return self._valid(key, self._monotonic_seconds())
 
     def get(self, key: Key, valid_seconds: float, read: Callable[[], Answer]) -> Answer:
-        """Return the stored answer if it is younger than `valid_seconds`.
-
-        If there is no valid stored answer, read the answer and store it.
+        """Return the stored answer if it is still valid. Otherwise, read the answer and store it for `valid_seconds`.
 
         >>> answers = RecentAnswers[str, int](lambda: 0.0)
         >>> answers.get("orders", 10.0, lambda: 1), answers.get("orders", 10.0, lambda: 2)

@@ -40,10 +40,7 @@ def page(template: str, **values: Any) -> bytes:  # noqa: ANN401 - templates acc
 
 
 def _make_printable(value: object) -> object:
-    """Convert None to `?`, and text to printable text.
-
-    Jinja calls the function for each value, before it escapes the value.
-    """
+    """Convert None to `?`, and text to printable text. Jinja calls the function for each value before the escaping."""
     if value is None:
         return UNKNOWN
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
@@ -102,9 +99,7 @@ def catch_up(
 
 
 def utc(timestamp_ms: int | None) -> str:
-    """Format a time as a UTC date and time, with seconds.
-
-    If Python's calendar does not contain the time, return the milliseconds.
+    """Format a time in UTC. If Python's calendar does not contain the time, return the milliseconds.
 
     >>> utc(0), utc(None), utc(10**18)
     ('1970-01-01 00:00:00', '?', '1000000000000000000 ms')
@@ -118,26 +113,13 @@ def utc(timestamp_ms: int | None) -> str:
 
 
 def utc_text(timestamp_ms: int) -> str:
-    """Format a time with its time zone, for use in a sentence.
-
-    >>> utc_text(0)
-    '1970-01-01 00:00:00 UTC'
-    """
+    """Format a time with its time zone, for use in a sentence."""
     return f"{utc(timestamp_ms)} UTC"
 
 
 def asset(name: str) -> bytes:
-    """Read a file from the folder `assets`.
-
-    Browsers cache the style sheet. The address contains a digest of the content, so browsers load a changed style sheet
-    again.
-    """
+    """Read a file from the folder `assets`."""
     return files("streaming.page").joinpath("assets").joinpath(name).read_bytes()
-
-
-def api_address(group_id: str, cluster: str | None = None) -> str:
-    """Return the address of a group's JSON document."""
-    return group_address(group_id, GROUP_API, cluster)
 
 
 def plain(number: float) -> str:
@@ -158,29 +140,19 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    # Browsers cache the style sheet. The digest in the address makes browsers load a changed style sheet.
     environment.globals["style_address"] = f"/style.css?{sha256(asset('style.css')).hexdigest()[:12]}"
+    same_name = (
+        *(whole, amount, duration, catch_up, utc, plain, headline, found_names, host_name, parse_address),
+        *(group_address, topic_address, host_address, overview_address),
+        *(group_dashboard, group_dashboard_between, topic_dashboard),
+    )
     environment.filters.update(
-        whole=whole,
-        amount=amount,
-        duration=duration,
-        catch_up=catch_up,
-        utc=utc,
-        headline=headline,
-        group_address=group_address,
-        topic_address=topic_address,
-        host_address=host_address,
-        host_name=host_name,
-        group_dashboard=group_dashboard,
-        group_dashboard_between=group_dashboard_between,
-        topic_dashboard=topic_dashboard,
+        {function.__name__: function for function in same_name},
         section_link=lambda section, links: section_link(links, section),
         runbook_link=lambda trouble, links: runbook_link(links, trouble),
-        found_names=found_names,
-        overview_address=overview_address,
-        api_address=api_address,
-        plain=plain,
+        api_address=lambda group_id, cluster: group_address(group_id, GROUP_API, cluster),
         verdict=verdict_in_words,
-        parse_address=parse_address,
         moment=format_moment,
     )
     return environment

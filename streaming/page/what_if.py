@@ -4,8 +4,7 @@
    what-if.
 2. If a group is too large (rule 2 of `inputs.py`), nothing is computed for it, because this would delay the batches.
    For such a group, the page shows the results that the Spark job stored together with the verdict. The stored results
-   cover only the unchanged group. Stored results contain no `sizes` and no produce rates. For a group with one member
-   more or fewer, the user can run `rebalance-monitor what-if`.
+   cover only the unchanged group. They contain no `sizes` and no produce rates.
 3. The page does not run users' own strategies, because their code must run in a separate process. The page shows the
    stored results of users' strategies below the built-in strategies.
 4. The page shows a stored result only if the generation, the number of members and the number of partitions are
@@ -41,10 +40,9 @@ class Alternative:
     """The result of one strategy. None means unknown.
 
     `sizes` shows the number of members for each partition count. For example, `2x3` means two members with three
-    partitions each. `score` is the fairness score from 0 to 100. The spread of a topic is the difference between the
-    largest and the smallest partition count of its subscribers. `topic_spread` is the largest spread of all topics.
-    `busiest_records_per_second` is the measured produce rate of the busiest member's partitions. If a user's strategy
-    failed, `failure` describes the failure, and all numbers are None.
+    partitions each. `score` is the fairness score from 0 to 100. `topic_spread` is the largest difference in partitions
+    of one topic between two subscribers. `busiest_records_per_second` is the measured produce rate of the busiest
+    member's partitions. If a user's strategy failed, `failure` describes the failure, and all numbers are None.
     """
 
     strategy: str
@@ -91,10 +89,9 @@ def compute_what_if(
     strategies: Sequence[str],
     produce_rates: Mapping[TopicPartition, float],
 ) -> WhatIfAnswers:
-    """Compute the assignments of the built-in strategies for the usual changes.
+    """Compute the assignments of the built-in strategies for the usual changes, and add stored results (rule 3).
 
-    Add the stored results of users' own strategies (rule 3). `produce_rates` contains the known produce rates of the
-    group's partitions, in records per second.
+    `produce_rates` contains the known produce rates of the group's partitions, in records per second.
     """
     snapshot, members = record.snapshot if record else None, group.members.each
     error = what_if_refusal(snapshot, is_blocked=group.is_blocked, is_evaluated=group.is_evaluated)
@@ -116,27 +113,25 @@ def _stored_results(record: GroupState, members: int, partitions: int) -> tuple[
     stored, evaluation = record.alternatives, record.evaluation
     if stored is None or evaluation is None or stored.position != evaluation.position:
         return ()
-    outcomes = stored.as_it_is().outcomes
-    return tuple(_from_stored(one) for one in outcomes if (one.members, one.partitions) == (members, partitions))
-
-
-def _from_stored(one: with_verdict.Alternative) -> Alternative:
-    return Alternative(
-        strategy=TODAY if one.strategy == with_verdict.TODAY else one.strategy,
-        score=one.score,
-        excess_partitions=one.excess_partitions,
-        idle_members=one.idle_members,
-        topic_spread=one.widest_topic_spread,
-        moved_partitions=one.moved_partitions,
-        rounds=one.rounds,
-        failure=": ".join(one.failure) if one.failure else None,
+    return tuple(
+        Alternative(
+            strategy=TODAY if one.strategy == with_verdict.TODAY else one.strategy,
+            score=one.score,
+            excess_partitions=one.excess_partitions,
+            idle_members=one.idle_members,
+            topic_spread=one.widest_topic_spread,
+            moved_partitions=one.moved_partitions,
+            rounds=one.rounds,
+            failure=": ".join(one.failure) if one.failure else None,
+        )
+        for one in stored.as_it_is().outcomes
+        if (one.members, one.partitions) == (members, partitions)
     )
 
 
 def _compute_changes(
     inputs: WhatIfInputs, assignors: Sequence[PartitionAssignor], produce_rates: Mapping[TopicPartition, float]
 ) -> list[ChangeOutcomes]:
-    """Compute the assignments for each usual change. The first entry is the unchanged group."""
     outcomes: list[ChangeOutcomes] = []
     for change in USUAL_CHANGES:
         try:

@@ -17,10 +17,7 @@ from streaming.past.rows import Row, position
 
 
 def ended_gaps(gaps: Sequence[Row], rebalances: Sequence[Row], at: datetime) -> Sequence[Row]:
-    """Return the rows of `commit_gaps` whose gap had ended.
-
-    `rebalances` contains the last rows of `rebalances` before the moment, the newest first.
-    """
+    """Return the rows of `commit_gaps` whose gap had ended. `rebalances` are the last rows, the newest first."""
     newest = next((position(row) for row in rebalances if row["kind"] != STATIC_REJOIN), None)
     return [gap for gap in gaps if _has_ended(gap, at, is_newest=position(gap) == newest)]
 

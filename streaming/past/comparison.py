@@ -4,10 +4,9 @@
    between `before` and `after`.
 2. Changed members and moved partitions are defined as for a rebalance (`evaluation/rebalances/rebalances.py`, rules 4
    and 7). A member that left and joined again between the two generations is not a changed member.
-3. The number of moves is known only for consumer groups, because each of their partitions has one owner. The number of
-   moves is unknown if information is missing in `before` or `after` (`not_known`).
-4. A partition without an owner in `before` did not move: its owner in `after` gained the partition. A partition without
-   an owner in `after` did not move: its owner in `before` lost the partition.
+3. The number of moves is known only for consumer groups, because each of their partitions has one owner. It is unknown
+   if information is missing in `before` or `after` (`not_known`).
+4. A partition without an owner in `before` or in `after` did not move: it was gained or lost.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from streaming.evaluation.facts import Membership
 from streaming.evaluation.rebalances.member_changes import MemberChange, member_changes
 from streaming.evaluation.rebalances.partition_movement import count_moves_between, is_all_known, targets_by_member
 from streaming.events import CLASSIC, CONSUMER
+from streaming.group.members import GroupMember
 from streaming.group.snapshot import OVER
 from streaming.past.rows import Row, group_members, membership
 from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
@@ -29,10 +29,8 @@ from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 class Comparison:
     """Two generations of a group, and the difference between them.
 
-    `moved_partitions` and `fewest_moves` are None if they are unknown. `is_exact` is False if `fewest_moves` is only a
-    lower bound. `rebalances` contains the last rows of the table `rebalances` between the two generations with their
-    commit gaps (`with_commit_gaps`), the newest first. `has_more_rebalances` is True if the table has more rows between
-    the two generations.
+    `is_exact` is False if `fewest_moves` is only a lower bound. `rebalances` contains the last rows of the table
+    between the two generations with their commit gaps (`with_commit_gaps`), the newest first.
     """
 
     before: Membership
@@ -47,8 +45,8 @@ class Comparison:
 
 def compare(before: Row, after: Row, rebalances: Sequence[Row], *, has_more_rebalances: bool = False) -> Comparison:
     """Compare two rows of `group_generations`."""
-    moved, fewest, is_exact = _moves(before, after)
     then, now = group_members(before), group_members(after)
+    moved, fewest, is_exact = _moves(before, after, then, now)
     return Comparison(
         before=membership(before, len(then)),
         after=membership(after, len(now)),
@@ -61,8 +59,9 @@ def compare(before: Row, after: Row, rebalances: Sequence[Row], *, has_more_reba
     )
 
 
-def _moves(before: Row, after: Row) -> tuple[int | None, int | None, bool]:
-    then, now = group_members(before), group_members(after)
+def _moves(
+    before: Row, after: Row, then: tuple[GroupMember, ...], now: tuple[GroupMember, ...]
+) -> tuple[int | None, int | None, bool]:
     if not (_has_owners(before) and _has_owners(after) and is_all_known((*then, *now))):
         return None, None, False
     held_before, held_now = targets_by_member(then), targets_by_member(now)

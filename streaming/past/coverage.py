@@ -2,9 +2,8 @@
 
 1. The tables do not cover a moment before the first row of the cluster.
 2. The tables do not cover a moment in the future.
-3. The tables cover a moment between the last row and now. While the monitor runs, it writes a row when the members or
-   the verdicts of a group change. While the monitor does not run, it writes no rows. So each output shows the time of
-   the last row. Values from measurements can be unknown after the last row (`silence.py`, rule 3).
+3. The tables cover a moment between the last row and now, because no row means no change, or that the monitor did not
+   run. So each output shows the time of the last row. Measured values can be unknown then (`silence.py`, rule 3).
 """
 
 from __future__ import annotations
@@ -21,10 +20,7 @@ class Coverage:
     last_ms: int | None = None
 
     def refusal(self, moments_ms: Sequence[int], now_ms: int) -> str | None:
-        """Return the reason why the tables do not cover the requested moments (rules 1 and 2).
-
-        Return None if the tables cover all these moments. For an empty `moments_ms`, the function only checks whether
-        the tables have a row.
+        """Return the reason why the tables do not cover a moment (rules 1 and 2), or None if they cover all moments.
 
         >>> Coverage(1000, 2000).refusal([1000], 9000), Coverage(1000, 2000).refusal([2000, 999], 9000)
         (None, 'the moment is earlier than the first row')

@@ -2,13 +2,11 @@
 
 1. The lag is the lag at the last measurement before the moment. The monitor writes a row only if a value of the row
    changed. So the last row of a partition was still valid at the last measurement. If the last measurement is too old
-   (`silence.py`), the lag is unknown for the reason `not_measured`. Then only three values are known: the time of the
-   last row, the topic and the partition.
+   (`silence.py`), the lag is unknown for the reason `not_measured`.
 2. The first write of each UTC date contains all partitions (`run/samples/lag/lag_tables.py`). So the reader reads only
    the rows on the date of the moment. If the cluster has no row between the start of this date and the moment, the
-   reader reads the previous date instead. If a partition has no row on the date that was read, its offset was deleted,
-   or the monitor did not run. The result contains only partitions with a row. The result does not contain a partition
-   whose last row is an end row (`offset_deleted` or `not_subscribed`).
+   reader reads the previous date instead. The result contains only partitions with a row. It does not contain a
+   partition whose last row is an end row (`offset_deleted` or `not_subscribed`).
 3. `lag_seconds` is the age of the oldest record that the group has not committed. At the last measurement, the
    committed offset was the same as in the row, so the same record still waited. So for a partition with a lag, the
    result is `lag_seconds` plus the time from the row to the last measurement. The time after the last measurement does
@@ -52,10 +50,9 @@ _STATUS_NUMBERS = {status.name: status.value for status in Status}
 def past_partitions(
     lag_rows: Iterable[Row], status_rows: Iterable[Row], measurement: Measurement
 ) -> Mapping[str, tuple[PastPartition, ...]]:
-    """Return the partitions of each group. `lag_rows` and `status_rows` contain the last row of each partition.
+    """Return the partitions of each group: first those with an unknown lag, then those with the largest lag.
 
-    `measurement` is the last measurement before the moment. Partitions with an unknown lag come first, then the
-    partitions with the largest lag.
+    `lag_rows` and `status_rows` contain the last row of each partition.
     """
     measured_ms = measurement.last_ms if measurement.is_recent else None
     statuses = {(row["group_id"], row["topic"], row["partition"]): row for row in status_rows}
@@ -63,9 +60,12 @@ def past_partitions(
     for row in lag_rows:
         if row["unknown_reason"] in END_REASONS:
             continue
-        key = row["group_id"], row["topic"], row["partition"]
-        one = _unmeasured_partition(row) if measured_ms is None else _partition(row, statuses.get(key), measured_ms)
-        by_group.setdefault(row["group_id"], []).append(one)
+        group_id, topic, number = row["group_id"], row["topic"], row["partition"]
+        if measured_ms is None:
+            one = PastPartition(topic, number, timestamp_ms(row["sampled_time"]), unknown_reason=NOT_MEASURED)
+        else:
+            one = _partition(row, statuses.get((group_id, topic, number)), measured_ms)
+        by_group.setdefault(group_id, []).append(one)
     return {group_id: tuple(sorted(each, key=_sort_key)) for group_id, each in by_group.items()}
 
 
@@ -74,7 +74,7 @@ def _sort_key(one: PastPartition) -> tuple[bool, int, str, int]:
 
 
 def _partition(row: Row, status: Row | None, measured_ms: int) -> PastPartition:
-    row_time_ms = timestamp_ms(row["sampled_time"])
+    row_time_ms, seconds = timestamp_ms(row["sampled_time"]), row["lag_seconds"]
     return PastPartition(
         topic=row["topic"],
         partition=row["partition"],
@@ -83,25 +83,15 @@ def _partition(row: Row, status: Row | None, measured_ms: int) -> PastPartition:
         end_offset=row["end_offset"],
         lag=row["lag"],
         unknown_reason=row["unknown_reason"],
-        lag_seconds=_age_seconds(row, (measured_ms - row_time_ms) / 1000),
+        lag_seconds=seconds + (measured_ms - row_time_ms) / 1000 if seconds is not None and row["lag"] else seconds,
         lag_seconds_is_bound=row["lag_seconds_kind"] == AT_LEAST,
         status=status["status"] if status else None,
         records_lost=status["records_lost"] if status else None,
     )
 
 
-def _unmeasured_partition(row: Row) -> PastPartition:
-    row_time_ms = timestamp_ms(row["sampled_time"])
-    return PastPartition(row["topic"], row["partition"], row_time_ms, unknown_reason=NOT_MEASURED)
-
-
-def _age_seconds(row: Row, elapsed_seconds: float) -> float | None:
-    seconds: float | None = row["lag_seconds"]
-    return seconds + elapsed_seconds if seconds is not None and row["lag"] else seconds
-
-
 def group_lags_of(partitions: Mapping[str, tuple[PastPartition, ...]]) -> Mapping[str, GroupLag]:
-    """Return the lag of each group. `evaluation/lag/group_lags.py` also computes the current lag of a group."""
+    """Return the lag of each group, computed like the current lag."""
     rows = [_inputs(group_id, one) for group_id, each in partitions.items() for one in each]
     lags = group_lags(pa.Table.from_pylist(rows, schema=_INPUTS)).to_pylist() if rows else []
     return {lag["group_id"]: GroupLag(*(lag[name] for name in GROUP_LAGS_SCHEMA.names[1:])) for lag in lags}

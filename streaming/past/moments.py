@@ -64,9 +64,7 @@ def parse_moment_or_generation(text: str) -> int | Generation | None:
 
 
 def format_moment(at_ms: int) -> str:
-    """Return a moment as text that `parse_moment` accepts.
-
-    Seconds and fractions of a second are omitted if they are 0.
+    """Return a moment as text that `parse_moment` accepts. Omit seconds and fractions that are 0.
 
     >>> format_moment(1795385040000), format_moment(1795385045250)
     ('2026-11-22T22:04', '2026-11-22T22:04:05.250')

@@ -7,10 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class PastPartition:
-    """One partition with a committed offset, at the last measurement before a past moment.
-
-    `row_time_ms` is the time of the partition's last row. None means unknown.
-    """
+    """One partition with a committed offset, at the last measurement before a past moment. None means unknown."""
 
     topic: str
     partition: int

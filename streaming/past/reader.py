@@ -8,29 +8,29 @@
 3. The maintenance deletes old rows, even the last row of a group. So if a group has no row, nothing is known about the
    group.
 4. The verdict and the distribution of partitions in a report are for the generation that the report shows. If the
-   tables have no verdict for this generation, the verdict is unknown. In the polling mode
-   (`source.kind = "admin-api"`), a classic group has no generation id. Then both values are for the record that the
-   report shows.
+   tables have no verdict for this generation, it is unknown. In the polling mode (`source.kind = "admin-api"`), a
+   classic group has no generation id. Then both values are for the record that the report shows.
 5. No row contains a name with a lone surrogate, so the reader does not search for such a name.
-6. Conditions, causes of lag and incidents are unknown at a moment without measurements (`silence.py`). For example, a
-   condition may have ended while the monitor did not run.
+6. Conditions, causes of lag and incidents are unknown at a moment without measurements (`silence.py`). They may have
+   ended while the monitor did not run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from datetime import date, datetime, timedelta
 
 from streaming.delta.cells import LAST_MS, timestamp_ms, utc
 from streaming.delta.incident_rows import restore_incident
-from streaming.delta.stored import stored_rows
-from streaming.delta.stored_at import (
+from streaming.delta.stored import (
     covered_times,
     has_rows,
     last_rows,
     last_sampled_time,
     latest_rows,
     sampled_times,
+    stored_rows,
 )
 from streaming.delta.stored_table import NoTableError, is_storable
 from streaming.delta.tables import (
@@ -119,7 +119,9 @@ class PastReader:
 
     def coverage(self) -> Coverage:
         """Return the first and the last moment that the tables cover."""
-        times = [covered_times(self._root, GROUP_GENERATIONS, self._cluster), self._lag_times()]
+        times = [covered_times(self._root, GROUP_GENERATIONS, self._cluster)]
+        with suppress(NoTableError):
+            times.append(covered_times(self._root, GROUP_LAG, self._cluster))
         known = [each for each in times if each is not None]
         if not known:
             return Coverage()
@@ -157,18 +159,15 @@ class PastReader:
     def measurement(self, at_ms: int) -> Measurement:
         """Return the last measurement of the cluster at or before a moment. Results are cached."""
         if at_ms not in self._measurements:
-            self._measurements[at_ms] = self._measurement(at_ms)
+            until, since = utc(at_ms), utc(max(0, at_ms - LOOK_BACK_MS))
+            try:
+                times = sampled_times(self._root, GROUP_LAG, since, until, self._cluster)
+                last = times[-1] if times else last_sampled_time(self._root, GROUP_LAG, until, self._cluster)
+            except NoTableError:
+                times, last = (), None
+            is_recent = is_measured([timestamp_ms(one) for one in times], at_ms)
+            self._measurements[at_ms] = Measurement(None if last is None else timestamp_ms(last), is_recent)
         return self._measurements[at_ms]
-
-    def _measurement(self, at_ms: int) -> Measurement:
-        until, since = utc(at_ms), utc(max(0, at_ms - LOOK_BACK_MS))
-        try:
-            times = sampled_times(self._root, GROUP_LAG, since, until, self._cluster)
-            last = times[-1] if times else last_sampled_time(self._root, GROUP_LAG, until, self._cluster)
-        except NoTableError:
-            return Measurement()
-        is_recent = is_measured([timestamp_ms(one) for one in times], at_ms)
-        return Measurement(None if last is None else timestamp_ms(last), is_recent)
 
     def _findings(self, group_id: str, at_ms: int) -> Findings:
         until = utc(at_ms)
@@ -181,15 +180,12 @@ class PastReader:
         )
 
     def _incidents(self, at_ms: int) -> Mapping[str, Incident]:
-        """For each group, return the oldest open incident.
-
-        Each open incident has a row on the date of the last measurement or on the previous date.
-        """
+        """For each group, return the oldest open incident."""
         last_ms = self.measurement(at_ms).last_ms
         if last_ms is None:
             return {}
         today = utc(last_ms).date()
-        dates = {today, today - timedelta(days=1)}
+        dates = {today, today - timedelta(days=1)}  # each open incident has a row on one of these dates
         rows = self._active(INCIDENTS, ("incident_id",), utc(at_ms), dates=dates)
         return incident_by_group(restore_incident({**row}) for row in rows)
 
@@ -209,10 +205,7 @@ class PastReader:
         )
 
     def causes(self, at_ms: int) -> Mapping[str, Row]:
-        """For each group with an active cause of lag at the moment, return the row of the cause.
-
-        The result is empty if the last measurement before the moment is too old (rule 6).
-        """
+        """Return the row of each group's active cause of lag. Empty if the last measurement is too old (rule 6)."""
         if not self.measurement(at_ms).is_recent:
             return {}
         return {row["group_id"]: row for row in self._active(LAG_CAUSES, _GROUP, utc(at_ms))}
@@ -237,10 +230,7 @@ class PastReader:
         return compare(before, after, between, has_more_rebalances=has_more)
 
     def _last_evaluated(self, table: Table, generation: Row | None, until: datetime, **equal: str) -> Sequence[Row]:
-        """Return the rows of the last evaluated record, one per strategy.
-
-        The result is empty if this record belongs to a different generation than `generation` (rule 4).
-        """
+        """Return the rows of the last evaluated record, one per strategy. Empty for another generation (rule 4)."""
         if generation is None:
             return ()
         rows = self._latest(table, _MOST_STRATEGIES, until, group_id=generation["group_id"], **equal)
@@ -256,12 +246,11 @@ class PastReader:
         return rows[0] if rows else None
 
     def _rebalances(self, group_id: str, until: datetime, count: int) -> Sequence[Row]:
-        """Return the last rebalances, the newest first. Tombstones that belong to an upgrade are not in the result."""
+        """Return the last rebalances, the newest first, without the tombstones that belong to an upgrade."""
         rows = [*reversed(self._latest(REBALANCES, 2 * count, until, group_id=group_id))]
         return [*reversed(without_upgrade_tombstones(rows)[-count:])]
 
     def _gaps(self, group_id: str, rebalances: Sequence[Row]) -> Sequence[Row]:
-        """Return the commit gaps of the dates of the rebalances. The result is empty if the table does not exist."""
         dates = {row["record_time"].date() for row in rebalances}
         try:
             return stored_rows(self._root, COMMIT_GAPS, dates, group_id=group_id, cluster=self._cluster)
@@ -269,17 +258,13 @@ class PastReader:
             return ()
 
     def _partitions(self, until: datetime, group_id: str | None = None) -> Mapping[str, tuple[PastPartition, ...]]:
-        today = until.date()
-        dates = {today if self._has_lag(today, until) else today - timedelta(days=1)}
+        dates = {until.date() - timedelta(days=1)}
+        with suppress(NoTableError):
+            if has_rows(self._root, GROUP_LAG, until.date(), until, self._cluster):
+                dates = {until.date()}
         lags = self._last(GROUP_LAG, _PARTITION, until, _LAG_COLUMNS, dates, group_id=group_id)
         statuses = self._last(PARTITION_STATUS, _PARTITION, until, _STATUS_COLUMNS, dates, group_id=group_id)
         return past_partitions(lags, statuses, self.measurement(timestamp_ms(until)))
-
-    def _has_lag(self, day: date, until: datetime) -> bool:
-        try:
-            return has_rows(self._root, GROUP_LAG, day, until, self._cluster)
-        except NoTableError:
-            return False
 
     def _active(
         self,
@@ -300,7 +285,6 @@ class PastReader:
         dates: Collection[date] | None = None,
         **equal: str | bool | None,
     ) -> Sequence[Row]:
-        """Return the last row of each key. The result is empty if the table does not exist."""
         try:
             return last_rows(
                 self._root, table, keys, until, columns=columns, dates=dates, cluster=self._cluster, **equal
@@ -318,7 +302,7 @@ class PastReader:
         without_states: Collection[str] = (),
         **equal: str | int | None,
     ) -> Sequence[Row]:
-        """Return the last rows, the newest first. The result is empty if the table does not exist."""
+        """Return the last rows, the newest first."""
         try:
             return latest_rows(
                 self._root, table, count, until, without_states=without_states, cluster=self._cluster, **equal
@@ -327,9 +311,3 @@ class PastReader:
             if table is GROUP_GENERATIONS:
                 raise
             return ()
-
-    def _lag_times(self) -> tuple[datetime, datetime] | None:
-        try:
-            return covered_times(self._root, GROUP_LAG, self._cluster)
-        except NoTableError:
-            return None

@@ -1,7 +1,6 @@
 """Builds reports of groups from table rows, for a past moment. Reports of the current state have the same type.
 
-If no table stores a value, the value is None or empty. Both mean unknown (`NOT_STORED`). The rules that define troubles
-ignore unknown values.
+A value that no table stores is None or empty, which means unknown (`NOT_STORED`). Troubles ignore unknown values.
 """
 
 from __future__ import annotations
@@ -52,16 +51,10 @@ NOT_STORED = (
 )
 """Values that a report of the current state contains, but that the tables do not contain for every moment."""
 
-_NO_LAG = GroupLag()
-
 
 @dataclass(frozen=True, slots=True)
 class GroupRows:
-    """The rows for the report of one group.
-
-    `generation` is the last row of the group in `group_generations`. `drifts` and `imbalances` are rows of the last
-    evaluated record. Both are empty if this record belongs to a different generation than `generation`.
-    """
+    """The last row of `group_generations`, and the rows of the last evaluated record if it is of this generation."""
 
     generation: Row | None
     drifts: Sequence[Row]
@@ -70,10 +63,7 @@ class GroupRows:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """The active conditions, the active cause of lag, and the open incident of a group.
-
-    `cause` is a row of `lag_causes`. If a group has several open incidents, `incident` is the oldest incident.
-    """
+    """The active conditions, the active cause of lag (a row of `lag_causes`), and the oldest open incident."""
 
     conditions: tuple[Condition, ...] = ()
     cause: Row | None = None
@@ -82,12 +72,10 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class PastGroup:
-    """One group at a past moment.
+    """One group at a past moment. `rebalances` are rows with their commit gaps, the newest first.
 
-    `rebalances` contains rows of the table `rebalances` with their commit gaps (`with_commit_gaps`), the newest first.
-    If the last measurement before this moment is recent, `findings` contains the findings at this moment, and
-    `last_findings` is None. If the last measurement is too old, `findings` is empty (unknown), and `last_findings`
-    contains the findings at the last measurement.
+    If the last measurement before this moment is too old, `findings` is empty (unknown), and `last_findings` contains
+    the findings at the last measurement. Otherwise, `last_findings` is None.
     """
 
     report: GroupReport
@@ -116,9 +104,9 @@ def past_reports(  # noqa: PLR0913 - one argument for each table
     lags: Mapping[str, GroupLag],
     incidents: Mapping[str, Incident],
 ) -> Sequence[GroupReport]:
-    """Return the reports of all groups that have not ended. The reports contain no members.
+    """Return the reports, without members, of all groups that have not ended.
 
-    `conditions` can contain several rows per group. All other arguments contain at most one row or value per group.
+    Only `conditions` can contain several rows per group.
     """
     last = {row["group_id"]: row for row in generations}
     counts = {row["group_id"]: row["members"] for row in rebalances}
@@ -131,7 +119,11 @@ def past_reports(  # noqa: PLR0913 - one argument for each table
     return [
         _report(
             group_id,
-            _group_rows(last.get(group_id), verdicts.get(group_id), shares.get(group_id)),
+            GroupRows(
+                last.get(group_id),
+                _of_generation(verdicts.get(group_id), last.get(group_id)),
+                _of_generation(shares.get(group_id), last.get(group_id)),
+            ),
             counts.get(group_id),
             lags.get(group_id),
             Findings(tuple(active[group_id]), incident=incidents.get(group_id)),
@@ -140,27 +132,28 @@ def past_reports(  # noqa: PLR0913 - one argument for each table
     ]
 
 
-def _group_rows(generation: Row | None, verdict: Row | None, share: Row | None) -> GroupRows:
-    of_generation = (
-        [row] if row is not None and generation is not None and is_of_generation(row, generation) else []
-        for row in (verdict, share)
-    )
-    return GroupRows(generation, *of_generation)
+def _of_generation(row: Row | None, generation: Row | None) -> Sequence[Row]:
+    return [row] if row is not None and generation is not None and is_of_generation(row, generation) else ()
 
 
 def _report(
     group_id: str, rows: GroupRows, members: int | None, lag: GroupLag | None, findings: Findings
 ) -> GroupReport:
-    """Return the report of one group without its members. `members` is the number of members."""
+    """Return the report without the members. `members` is their number."""
     generation = rows.generation
+    is_over = generation is not None and generation["state"] in OVER
     return GroupReport(
         group_id=group_id,
         membership=_membership(generation, members),
-        assignment=_assignment(rows.drifts),
+        assignment=AssignmentReport(
+            drifts=drifts(rows.drifts),
+            assigned_by=rows.drifts[0]["assigned_by"] if rows.drifts else None,
+            assigned_at_ms=timestamp_ms(rows.drifts[0]["record_time"]) if rows.drifts else None,
+        ),
         fairness=_fairness(rows.imbalances),
         rebalances=RebalanceReport(total=generation["rebalances_total"] if generation else None),
         not_known=tuple(generation["not_known"] or ()) if generation else (),
-        lag=_lag(generation, lag),
+        lag=GroupLag() if lag is None or is_over else lag,
         conditions=findings.conditions,
         incident_id=findings.incident.incident_id if findings.incident else None,
     )
@@ -172,14 +165,6 @@ def _membership(generation: Row | None, members: int | None) -> Membership:
     return membership(generation, None if hides_members(generation["not_known"] or ()) else members)
 
 
-def _assignment(rows: Sequence[Row]) -> AssignmentReport:
-    return AssignmentReport(
-        drifts=drifts(rows),
-        assigned_by=rows[0]["assigned_by"] if rows else None,
-        assigned_at_ms=timestamp_ms(rows[0]["record_time"]) if rows else None,
-    )
-
-
 def _fairness(rows: Sequence[Row]) -> FairnessReport:
     skew = rows[0]["topic_skew"] if rows else None
     return FairnessReport(
@@ -187,8 +172,3 @@ def _fairness(rows: Sequence[Row]) -> FairnessReport:
         skewed_topics=skew["topics"] if skew else 0,
         skew_partitions=skew["surplus_partitions"] if skew else None,
     )
-
-
-def _lag(generation: Row | None, lag: GroupLag | None) -> GroupLag:
-    is_over = generation is not None and generation["state"] in OVER
-    return _NO_LAG if lag is None or is_over else lag

@@ -36,7 +36,7 @@ class StoredMembers(Members):
 
     @property
     def leader(self) -> GroupMember | None:
-        """The leader of a classic group. Return None if the leader is unknown."""
+        """The leader of a classic group, or None if the leader is unknown."""
         return None if self.leader_id is None else self.by_id.get(self.leader_id)
 
 
@@ -46,10 +46,7 @@ def position(row: Row) -> tuple[Any, ...]:
 
 
 def is_of_generation(row: Row, generation: Row) -> bool:
-    """Return True if both rows are for the same generation. `generation` is a row of `group_generations`.
-
-    If the generation id is unknown, both rows must belong to the same record.
-    """
+    """Return True if both rows are for the same generation. If it is unknown, they must be of the same record."""
     if generation["generation_id"] is None:
         return position(row) == position(generation)
     return bool(row["generation_id"] == generation["generation_id"])

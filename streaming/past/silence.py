@@ -1,8 +1,7 @@
 """Finds the times at which the monitor did not measure the cluster.
 
 1. Each row of `group_lag` proves that the monitor measured the cluster at the time of the row. The monitor writes a row
-   only if a value changed. So if a long period has no rows, the monitor did not run, or no offset of the cluster
-   changed. The tables do not show why a period has no rows.
+   only if a value changed. So if a long period has no rows, the monitor did not run, or no offset changed.
 2. The longest allowed period without a row is three times the median interval of measurements (at least
    `MIN_SILENCE_MS`).
 3. Lag, status, conditions, causes of lag and incidents come from measurements. At a moment without measurements, values
@@ -20,18 +19,12 @@ from typing import Final
 
 MIN_SILENCE_MS: Final = 180_000
 LOOK_BACK_MS: Final = 7_200_000
-"""Length of the look-back: readers also read the measurements and lag rows in this period before the moment.
-
-Most partitions with a changing lag have a row in this period.
-"""
+"""Readers also read the measurements in this period before the moment."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """The last measurement of a cluster at or before a moment. `last_ms` is None if the tables have no measurement.
-
-    If `is_recent` is False, the last measurement is too old, and values from measurements are unknown (rule 3).
-    """
+    """The last measurement at or before a moment. If it is not recent, measured values are unknown (rule 3)."""
 
     last_ms: int | None = None
     is_recent: bool = False
@@ -48,9 +41,7 @@ def silence_limit_ms(measured_ms: Sequence[int]) -> int:
 
 
 def is_measured(measured_ms: Sequence[int], at_ms: int) -> bool:
-    """Return True if the last measurement before the moment is recent (rule 2).
-
-    `measured_ms` contains the sorted times of the measurements in the look-back before the moment.
+    """Return True if the last of the sorted measurements before the moment is recent (rule 2).
 
     >>> is_measured([0, 30_000], 210_000), is_measured([0, 30_000], 210_001), is_measured([], 0)
     (True, False, False)

@@ -75,11 +75,7 @@ def _classic_member(
 
 
 def _modern(group: DescribedGroup) -> ModernDescription:
-    """Convert the description of a KIP-848, share or streams group.
-
-    Assignments of streams members are empty, because streams members own tasks instead of partitions. `group.members`
-    shows the partitions of streams members as unknown.
-    """
+    """Assignments of streams members are empty: they own tasks. `group.members` shows their partitions as unknown."""
     if group.group_epoch is None or group.assignment_epoch is None:
         raise ValueError(f"the description of a {group.group_type} group needs its group and assignment epochs")
     is_streams = group.group_type == STREAMS
@@ -119,11 +115,7 @@ def _modern_member(member: DescribedMember) -> ModernMember:
 
 
 def _current(assignment_epoch: int, member: DescribedMember, member_epoch: int) -> MemberAssignment:
-    """Return the current assignment of a member.
-
-    The state is Stable if the member owns exactly its target partitions at the assignment epoch. In all other cases,
-    the state is Unknown.
-    """
+    """The state is Stable if the member owns exactly its target partitions at the assignment epoch, else Unknown."""
     has_target = member.target is not None and member.held == member.target
     is_stable = has_target and member_epoch == assignment_epoch
     return MemberAssignment(

@@ -1,11 +1,10 @@
 """Compare the responses of a poll with the stored state, and return the rows that update the stored state.
 
 Coordinators' responses have no log offset, so each event gets a number that replaces the offset. The first number of a
-poll is the higher of two numbers: the start time of the poll in milliseconds, multiplied by `NUMBERS_PER_MS`, and the
-last number of the previous poll plus 1. Each further event gets the next number. So the numbers of a poll are higher
-than all earlier numbers, even with a new checkpoint. Commits are distributed over `POLLED_PARTITIONS` partitions. All
-commits of a group are in the same partition. If anything changed, the first partition gets a row. Any other partition
-gets a row only if at least one of its commits changed.
+poll is its start time in milliseconds, multiplied by `NUMBERS_PER_MS`, or the last number of the previous poll plus 1
+if this is higher. Each further event gets the next number. So numbers increase even with a new checkpoint. Commits are
+distributed over `POLLED_PARTITIONS` partitions. All commits of a group are in the same partition. If anything changed,
+the first partition gets a row. Any other partition gets a row only if at least one of its commits changed.
 """
 
 from __future__ import annotations
@@ -33,28 +32,22 @@ from streaming.protocol.offset_commit import offset_commit_key
 POLLED_PARTITIONS: Final = 16
 """Number of partitions that contain the commits of all groups."""
 NUMBERS_PER_MS: Final = 64
-"""Event numbers per millisecond. A number and its partition must fit into one integer, so numbers must be below 2**48.
-The numbers reach this limit in the year 2109.
-"""
+"""Event numbers per millisecond. Numbers must be below 2**48 (`position_numbers`): until the year 2109."""
 
-Offsets = Mapping[tuple[str, int], int]
 Commit = tuple[str, str, int, int]
 """Group, topic, partition and committed offset."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownState:
-    """The content of the state store.
-
-    `last_number` is the number of the last polled event, or -1 if there is none.
-    """
+    """The content of the state store. `last_number` is the number of the last polled event, or -1."""
 
     groups: Mapping[str, GroupSnapshot] = field(default_factory=dict)
-    commits: Mapping[str, Offsets] = field(default_factory=dict)
+    commits: Mapping[str, OffsetsByPartition] = field(default_factory=dict)
     last_number: int = -1
 
 
-def commits_by_group(commits: pa.Table) -> Mapping[str, Offsets]:
+def commits_by_group(commits: pa.Table) -> Mapping[str, OffsetsByPartition]:
     """Convert a table of committed offsets to `KnownState.commits`."""
     by_group: dict[str, dict[tuple[str, int], int]] = defaultdict(dict)
     columns = (commits[name].to_pylist() for name in ("group_id", "topic", "partition", "committed_offset"))
@@ -73,10 +66,9 @@ class Differences:
 
 
 def differences(poll: Poll, known: KnownState, *, is_marked: bool = False) -> Differences:
-    """Return the differences between a poll and the known state.
+    """Compare a poll with the known state. If `is_marked` is True, return at least one row.
 
-    If `is_marked` is True, the result contains at least one row, even if nothing changed. So the position of the query
-    shows when the query has read the whole poll.
+    Then the position of the query shows when the query has read the whole poll.
     """
     first = max(known.last_number + 1, poll.began_at_ms * NUMBERS_PER_MS)
     events = _GroupEvents(first, poll.began_at_ms)
@@ -86,25 +78,22 @@ def differences(poll: Poll, known: KnownState, *, is_marked: bool = False) -> Di
     last = max(first, events.next_number - 1)
     if not (events.rows or commits or is_marked):
         return Differences((), first, last)
-    state_rows = _state_rows(_Span(first, last, poll.began_at_ms), events, commits)
-    return Differences((*events.rows, *state_rows), first, last)
+    return Differences((*events.rows, *_state_rows(first, last, events, commits)), first, last)
 
 
 class _GroupEvents:
-    """Collects the events of one poll, and assigns the next number to each event."""
-
     def __init__(self, first_number: int, polled_at_ms: int) -> None:
         self.next_number = first_number
         self.rows: list[StateRow] = []
         self.counts: Counter[str] = Counter()
         self.decode_failures = DecodeFailures()
-        self._polled_at_ms = polled_at_ms
+        self.polled_at_ms = polled_at_ms
 
     def add_description(
         self, group_id: str, description: DescribedGroup | GroupNotFound | Unanswered, known: GroupSnapshot
     ) -> None:
         """Add an event if the description differs from the known state. If the request failed, add no event."""
-        position = Position(POLLED_PARTITION, self.next_number, self._polled_at_ms)
+        position = Position(POLLED_PARTITION, self.next_number, self.polled_at_ms)
         if isinstance(description, GroupNotFound) and known.position is not None and not known.is_over:
             self._add(group_id, GroupTombstoned(position), "group_gone")
         elif isinstance(description, DescribedGroup):
@@ -120,11 +109,8 @@ class _GroupEvents:
         self.next_number += 1
 
 
-def _changed_commits(poll: Poll, known: Mapping[str, Offsets]) -> Iterator[Commit]:
-    """Yield the new, changed and deleted commits. A deleted commit has the offset TOMBSTONE.
-
-    The result omits groups without a response.
-    """
+def _changed_commits(poll: Poll, known: Mapping[str, OffsetsByPartition]) -> Iterator[Commit]:
+    """Yield the new, changed and deleted commits of the groups with a response. Deleted commits have TOMBSTONE."""
     gone = {group_id for group_id, one in poll.descriptions.items() if isinstance(one, GroupNotFound)}
     answers: dict[str, OffsetsByPartition | Unanswered] = {**poll.offsets, **{group_id: {} for group_id in gone}}
     for group_id, answer in sorted(answers.items()):
@@ -138,13 +124,6 @@ def _changed_commits(poll: Poll, known: Mapping[str, Offsets]) -> Iterator[Commi
             yield group_id, topic, partition, TOMBSTONE
 
 
-@dataclass(frozen=True, slots=True)
-class _Span:
-    first_number: int
-    last_number: int
-    polled_at_ms: int
-
-
 def polled_partition(group_id: str) -> int:
     """Return the partition number for a group's commits: a number from -1 to -POLLED_PARTITIONS.
 
@@ -154,11 +133,10 @@ def polled_partition(group_id: str) -> int:
     return POLLED_PARTITION - crc32(group_id.encode()) % POLLED_PARTITIONS
 
 
-def _state_rows(span: _Span, events: _GroupEvents, commits: Iterable[Commit]) -> Iterator[StateRow]:
-    """Yield a row for each partition that has changed commits.
-
-    The first partition always gets a row, because the row contains the last event number.
-    """
+def _state_rows(
+    first_number: int, last_number: int, events: _GroupEvents, commits: Iterable[Commit]
+) -> Iterator[StateRow]:
+    """The first partition always gets a row, because the row contains the last event number."""
     by_partition: dict[int, list[Commit]] = defaultdict(list, {POLLED_PARTITION: []})
     for commit in commits:
         by_partition[polled_partition(commit[0])].append(commit)
@@ -168,25 +146,25 @@ def _state_rows(span: _Span, events: _GroupEvents, commits: Iterable[Commit]) ->
         counts["commit_polled"] += len(of_partition)
         batch = PartitionBatch(
             offsets_topic_partition=partition,
-            first_offset=span.first_number,
-            last_offset=span.last_number,
+            first_offset=first_number,
+            last_offset=last_number,
             last_missing_offset=-1,
             records_read=dict(+counts),
             decode_failures=events.decode_failures.kept() if is_first else (),
             failure_summaries=events.decode_failures.summaries() if is_first else (),
-            commits=commits_bytes(_commits_table(partition, span, of_partition)),
+            commits=commits_bytes(_commits_table(partition, last_number, events.polled_at_ms, of_partition)),
         )
         yield PARTITION_KIND, str(partition), encode_partition_event(batch)
 
 
-def _commits_table(partition: int, span: _Span, commits: list[Commit]) -> pa.Table:
-    """Return the commits as a table. Responses have no commit time, so each commit gets the time of the poll."""
+def _commits_table(partition: int, last_number: int, polled_at_ms: int, commits: list[Commit]) -> pa.Table:
+    """Responses have no commit time, so each commit gets the time of the poll."""
     count = len(commits)
     columns = {
         "offsets_topic_partition": [partition] * count,
         "key": [offset_commit_key(group_id, topic, partition) for group_id, topic, partition, _ in commits],
-        "offsets_topic_offset": [span.last_number] * count,
-        "timestamp_ms": [span.polled_at_ms] * count,
+        "offsets_topic_offset": [last_number] * count,
+        "timestamp_ms": [polled_at_ms] * count,
         "committed_offset": [committed_offset for *_, committed_offset in commits],
     }
     return pa.table(columns, schema=COMMIT_SCHEMA)

@@ -31,12 +31,7 @@ _LASTING: Final = PERMISSION_MISSING | NOT_SUPPORTED
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """The responses of one poll.
-
-    The listing was requested first, then the descriptions, then the offsets.
-
-    Listed groups that have stayed Empty have no description, because `to_describe` omits them.
-    """
+    """The responses of one poll. Groups that have stayed Empty have no description (`to_describe`)."""
 
     began_at_ms: int
     listing: GroupListing
@@ -54,10 +49,7 @@ class Poll:
         return not self.failed_requests().keys().isdisjoint(_LASTING)
 
     def failed_requests(self) -> Mapping[str, Sequence[str]]:
-        """Map the reason of each failed request to the sorted ids of the groups in these requests.
-
-        There are no ids if brokers did not list their groups.
-        """
+        """Map the reason of each failed request to the sorted ids of its groups. A failed listing has no ids."""
         failed: dict[str, set[str]] = {gap.reason: set() for gap in self.listing.gaps}
         for group_id, answer in chain(self.descriptions.items(), self.offsets.items()):
             if isinstance(answer, Unanswered):

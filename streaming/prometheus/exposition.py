@@ -13,7 +13,7 @@ import gc
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from prometheus_client import Metric
+from prometheus_client import CollectorRegistry, GCCollector, Metric, PlatformCollector, ProcessCollector
 from prometheus_client.registry import Collector
 from typing_extensions import Buffer
 
@@ -28,6 +28,10 @@ Pieces = Sequence[Text]
 """A complete response in pieces. To join the pieces would take too long, because a response can have 100 MB."""
 
 END = b"# EOF\n"
+
+_PROCESS_REGISTRY = CollectorRegistry(auto_describe=False)
+for _collector in (ProcessCollector, PlatformCollector, GCCollector):
+    _collector(registry=_PROCESS_REGISTRY)
 
 
 def exposition(families: Iterable[tuple[Signal, Sequence[Text]]], encoder: Encoder) -> Pieces:
@@ -50,6 +54,15 @@ def exposition(families: Iterable[tuple[Signal, Sequence[Text]]], encoder: Encod
 def _header(signal: Signal, encoder: Encoder) -> bytes:
     family = Metric(signal.name.removesuffix("_total"), signal.help, signal.kind)
     return encoder(_Families([family])).removesuffix(END)
+
+
+def process_metrics(encoder: Encoder) -> bytes:
+    """Return the standard metrics of prometheus-client: `process_*`, `python_info` and `python_gc_*`.
+
+    The metrics describe the Python process that answers the scrape. They have no label for the cluster, and occur once
+    in a response. `rebalance_monitor_resident_memory_bytes` also includes the processes of Spark.
+    """
+    return encoder(_PROCESS_REGISTRY).removesuffix(END)
 
 
 @contextmanager

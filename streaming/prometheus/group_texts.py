@@ -97,10 +97,7 @@ class GroupTexts:
     """
 
     def __init__(
-        self,
-        granularity: Granularity,
-        families: Iterable[GroupFamily],
-        constant: Callable[[Signal], Mapping[str, str]],
+        self, granularity: Granularity, families: Iterable[GroupFamily], constant: Callable[[Signal], Mapping[str, str]]
     ) -> None:
         self._granularity = granularity
         self._writers = {

@@ -16,7 +16,7 @@ Null means unknown, except in rule 4.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
@@ -48,31 +48,25 @@ class LagRows(NamedTuple):
     groups: pa.Table
     partitions: pa.Table
     unblocked: pa.Table
-    hot_topics: Sequence[TopicLoad] = ()
+    hot_topics: Sequence[TopicLoad]
 
 
 def select_lag_rows(lag: LagEvaluation, groups: NameFilter, only: AbstractSet[str] | None = None) -> LagRows:
     """Return the rows of the groups in `only`. If `only` is None, the filter `groups` selects the groups."""
     hot = [load for load in lag.topic_loads.values() if load.is_hot]
-    if only is None:
-        return _filter_rows(lag, hot, lambda table: filter_names(table, "group_id", groups))
-    of_groups = {load.topic for group_id in only for load in lag.topic_loads_by_group.get(group_id, ())}
-    return _filter_rows(
-        lag,
-        [load for load in hot if load.topic in of_groups],
-        lambda table: filter_rows(
-            table, "group_id", lambda names: pa.array([name in only for name in names], pa.bool_())
-        ),
-    )
+    if only is not None:
+        of_groups = {load.topic for group_id in only for load in lag.topic_loads_by_group.get(group_id, ())}
+        hot = [load for load in hot if load.topic in of_groups]
 
+    def select(table: pa.Table) -> pa.Table:
+        if only is None:
+            return filter_names(table, "group_id", groups)
+        return filter_rows(table, "group_id", lambda names: [name in only for name in names])
 
-def _filter_rows(lag: LagEvaluation, hot: Sequence[TopicLoad], select: Callable[[pa.Table], pa.Table]) -> LagRows:
     return LagRows(select(lag.groups), select(lag.partitions), select(lag.unblocked), hot)
 
 
-def _groups(lag: LagRows | None, _: ClusterSample | None, __: NameFilter) -> pa.Table | None:
-    if lag is None:
-        return None
+def _groups(lag: LagRows, _: NameFilter) -> pa.Table:
     rows = _with_status(lag.groups)
     is_bound, lost, seconds = (rows[name] for name in ("lag_seconds_is_bound", "records_lost", "seconds_until_lost"))
     for name, column in (
@@ -91,15 +85,11 @@ def _with_status(rows: pa.Table) -> pa.Table:
     return rows.append_column("has_status", pc.if_else(pc.is_valid(rows["status"]), 1, None))
 
 
-def _unknown(lag: LagRows | None, _: ClusterSample | None, __: NameFilter) -> pa.Table | None:
-    if lag is None:
-        return None
+def _unknown(lag: LagRows, _: NameFilter) -> pa.Table:
     return _count(_unknown_partitions(lag), "unknown_reason")
 
 
-def _unknown_topics(lag: LagRows | None, _: ClusterSample | None, topics: NameFilter) -> pa.Table | None:
-    if lag is None:
-        return None
+def _unknown_topics(lag: LagRows, topics: NameFilter) -> pa.Table:
     return _count(filter_names(_unknown_partitions(lag), "topic", topics), "topic")
 
 
@@ -108,13 +98,10 @@ def _unknown_partitions(lag: LagRows) -> pa.Table:
 
 
 def _count(rows: pa.Table, column: str) -> pa.Table:
-    """Return the number of rows of each group, by the values of a column."""
     return rows.group_by(["group_id", column], use_threads=False).aggregate([([], "count_all")])
 
 
-def _group_topics(lag: LagRows | None, _: ClusterSample | None, topics: NameFilter) -> pa.Table | None:
-    if lag is None:
-        return None
+def _group_topics(lag: LagRows, topics: NameFilter) -> pa.Table:
     rows = filter_names(lag.unblocked, "topic", topics)
     if rows.num_rows * (pc.max(rows["committed_offset"]).as_py() or 0) >= _INT64_LIMIT:
         # A client committed an offset that no log has. The sum would not fit into an int64.
@@ -125,9 +112,7 @@ def _group_topics(lag: LagRows | None, _: ClusterSample | None, topics: NameFilt
     )
 
 
-def _group_partitions(lag: LagRows | None, _: ClusterSample | None, topics: NameFilter) -> pa.Table | None:
-    if lag is None:
-        return None
+def _group_partitions(lag: LagRows, topics: NameFilter) -> pa.Table:
     rows = filter_names(lag.unblocked, "topic", topics)
     columns = {
         name: rows[name] for name in ("group_id", "topic", "partition", "committed_offset", "lag", "lag_seconds")
@@ -135,17 +120,13 @@ def _group_partitions(lag: LagRows | None, _: ClusterSample | None, topics: Name
     return _with_status(pa.table({**columns, "status": status_names(rows["status"])}))
 
 
-def _topics(_: LagRows | None, sample: ClusterSample | None, topics: NameFilter) -> pa.Table | None:
-    if sample is None:
-        return None
+def _topics(sample: ClusterSample, topics: NameFilter) -> pa.Table:
     shown = topics.among(sorted(sample.topics))
     counts = [sample.topics[topic].partitions for topic in shown]
     return pa.table({"topic": pa.array(shown, pa.string()), "partitions": pa.array(counts, pa.int64())})
 
 
-def _hot_topics(lag: LagRows | None, _: ClusterSample | None, topics: NameFilter) -> pa.Table | None:
-    if lag is None:
-        return None
+def _hot_topics(lag: LagRows, topics: NameFilter) -> pa.Table:
     table = pa.table(
         {
             "topic": pa.array([load.topic for load in lag.hot_topics], pa.string()),
@@ -156,9 +137,7 @@ def _hot_topics(lag: LagRows | None, _: ClusterSample | None, topics: NameFilter
     return filter_names(table, "topic", topics)
 
 
-def _partitions(_: LagRows | None, sample: ClusterSample | None, topics: NameFilter) -> pa.Table | None:
-    if sample is None:
-        return None
+def _partitions(sample: ClusterSample, topics: NameFilter) -> pa.Table:
     keys = sample.end_offsets.keys() | sample.log_start_offsets.keys()
     table = pa.table(
         {
@@ -171,28 +150,27 @@ def _partitions(_: LagRows | None, sample: ClusterSample | None, topics: NameFil
     return filter_names(table, "topic", topics)
 
 
-TABLES: Final[Mapping[str, Callable[[LagRows | None, ClusterSample | None, NameFilter], pa.Table | None]]] = {
+LAG_TABLES: Final[Mapping[str, Callable[[LagRows, NameFilter], pa.Table]]] = {
     "groups": _groups,
     "unknown": _unknown,
     "unknown_topics": _unknown_topics,
     "group_topics": _group_topics,
     "group_partitions": _group_partitions,
     "hot_topics": _hot_topics,
+}
+"""The functions that create the tables about groups. A table name shows what a row describes."""
+SAMPLE_TABLES: Final[Mapping[str, Callable[[ClusterSample, NameFilter], pa.Table]]] = {
     "topics": _topics,
     "partitions": _partitions,
 }
-"""The functions that create the tables from a sample. The keys are table names, which show what a row describes.
-
-A function returns None if there is no sample yet. The last argument selects the topics.
-"""
 
 
 def filter_names(table: pa.Table, column: str, names: NameFilter) -> pa.Table:
     """Return the rows whose name in `column` passes the filter."""
-    return table if names.passes_all else filter_rows(table, column, lambda found: pa.array(names.passing(found)))
+    return table if names.passes_all else filter_rows(table, column, names.passing)
 
 
-def filter_rows(table: pa.Table, column: str, are_shown: Callable[[list[str]], pa.Array]) -> pa.Table:
+def filter_rows(table: pa.Table, column: str, are_shown: Callable[[list[str]], Iterable[bool]]) -> pa.Table:
     """Return the rows for which `are_shown` returns True. `are_shown` receives the distinct names in `column`."""
     encoded = as_one_array(table[column]).dictionary_encode()
-    return table.filter(are_shown(encoded.dictionary.to_pylist()).take(encoded.indices))
+    return table.filter(pa.array(are_shown(encoded.dictionary.to_pylist()), pa.bool_()).take(encoded.indices))

@@ -113,7 +113,9 @@ class _Line:
         for name, following in zip(self._names, self._between[1:], strict=True):
             parts += [labels[name], following]
         lines = pc.binary_join_element_wise(*parts, format_numbers(values), "\n", "")
-        return _join_lines(lines)
+        size = pc.sum(pc.binary_length(lines)).as_py() or 0
+        # Arrow already stores the lines one after the other in memory, so a copy is not necessary.
+        return lines.buffers()[2].slice(0, size) if size else pa.py_buffer(b"")
 
 
 @lru_cache(maxsize=65_536)
@@ -177,13 +179,3 @@ def map_distinct(to_text: Callable[..., str], values: pa.Array) -> pa.Array:
 def as_one_array(values: pa.ChunkedArray | pa.Array) -> pa.Array:
     """Return the values as one array instead of several chunks."""
     return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-
-
-def _join_lines(lines: pa.Array) -> pa.Buffer:
-    """Return all lines as one text, without a copy of the text.
-
-    Arrow already stores the lines one after the other in memory.
-    """
-    _, _, text = lines.buffers()
-    size = pc.sum(pc.binary_length(lines)).as_py() or 0
-    return text.slice(0, size) if size else pa.py_buffer(b"")

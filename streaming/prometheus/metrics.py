@@ -23,33 +23,24 @@ import numpy as np
 
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.prometheus.counted_lines import Lines, SampleLines, requested_series
-from streaming.prometheus.exposition import Encoder, Pieces, Text, exposition, garbage_collection_paused
-from streaming.prometheus.families.groups import GROUP_FAMILIES
-from streaming.prometheus.families.health import (
-    FamilySamples,
-    cluster_families,
-    dropped_series_family,
-    health_families,
-    is_ready,
-    own_processes,
-    resident_bytes,
-    sampled_families,
+from streaming.prometheus.exposition import (
+    Encoder,
+    Pieces,
+    Text,
+    exposition,
+    garbage_collection_paused,
+    process_metrics,
 )
+from streaming.prometheus.families import health
+from streaming.prometheus.families.groups import GROUP_FAMILIES
 from streaming.prometheus.families.lag import COLUMN_FAMILIES, ColumnTexts
 from streaming.prometheus.families.members import member_families
 from streaming.prometheus.group_texts import GroupTexts
-from streaming.prometheus.lines import Writer
+from streaming.prometheus.lines import Sample, Writer
 from streaming.prometheus.metric_selection import EVERYTHING, ExportOptions
-from streaming.prometheus.process_metrics import process_metrics
-from streaming.prometheus.series_limit import (
-    NO_LIMIT,
-    LimitEdge,
-    SeriesLimit,
-    decide_limit,
-    fits_limit,
-    largest_share,
-)
+from streaming.prometheus.series_limit import NO_LIMIT, LimitEdge, SeriesLimit, decide_limit, fits_limit, largest_share
 from streaming.signals import GROUP, KAFKA_EXPORTER, KAFKA_LAG_EXPORTER, MEMBER, PARTITION, SIGNALS, Signal
+from streaming.signals.monitor import DROPPED_SERIES
 from streaming.state.monitor_state import MonitorState
 from streaming.state.reports import Reports
 from streaming.state.worst_groups import Ranking
@@ -76,7 +67,7 @@ class Exporter:
     def exposition(self, encoder: Encoder) -> Pieces:
         """Return the complete response to a scrape."""
         with garbage_collection_paused():
-            memory_bytes = resident_bytes(own_processes())
+            memory_bytes = health.resident_bytes(health.own_processes())
             views = [cluster.collect(self._now_ms(), self._stale_after_ms, memory_bytes) for cluster in self._clusters]
             share = largest_share([view.count_series() for view in views], self._max_series)
             texts = [cluster.text(view, share) for cluster, view in zip(self._clusters, views, strict=True)]
@@ -107,7 +98,6 @@ class _ScrapeView:
         return sum(text.count(b"\n") for text in self.own.values()) + 1
 
     def count_series(self) -> int:
-        """Return the number of series, including dropped series."""
         return self.count_own_series() + sum(lines.count_series() for lines in self.lines)
 
 
@@ -139,18 +129,18 @@ class _Cluster:
         view = self._monitor_state.view()
         now_ms = view.cluster_ms(monitor_ms)
         is_fresh = view.sample is not None and now_ms - view.sample.sampled_at_ms <= stale_after_ms
-        own = self._text(health_families(view, self._links, memory_bytes, is_fresh=is_fresh))
+        own = self._text(health.health_families(view, self._links, memory_bytes, is_fresh=is_fresh))
         reports = self._monitor_state.reports(view, is_fresh=is_fresh)
-        if not is_ready(view, is_fresh=is_fresh):
+        if not health.is_ready(view, is_fresh=is_fresh):
             return _ScrapeView(None, reports, now_ms, own, [])
         group_ids = self._selection.groups.among(reports)
         worst = self._worst(view.sample, reports, group_ids, now_ms)
         recorded = [reports.recorded[group_id] for group_id in group_ids]
         lines: list[Lines] = [texts.lines(recorded) for texts in self._groups if not texts.is_empty]
         lines.append(self._worst_groups.lines([reports.recorded[group_id] for group_id in worst]))
-        own |= self._text(cluster_families(view))
+        own |= self._text(health.cluster_families(view))
         with_findings = [reports[group_id] for group_id in self._selection.groups.among(reports.with_findings)]
-        families = self._selected(sampled_families(view, recorded, with_findings, self._selection))
+        families = self._selected(health.sampled_families(view, recorded, with_findings, self._selection))
         lines += [
             self._columns.lines(view.lag, view.sample),
             self._worst_columns.lines(view.lag, view.sample, frozenset(worst)),
@@ -167,10 +157,10 @@ class _Cluster:
         return [group_ids[at] for at in order[: self._selection.top_k]]
 
     def text(self, view: _ScrapeView, max_series: int) -> Mapping[str, Sequence[Text]]:
-        """Return the lines of the shown series. The keys are metric names."""
         limit, dropped = self._limit_series(view, max_series)
+        dropped_series = [(DROPPED_SERIES, [Sample(DROPPED_SERIES.label_values["reason"], dropped)])]
         texts = defaultdict[str, list[Text]](list)
-        for of_some in (view.own, self._text(dropped_series_family(dropped)), *(one.text(limit) for one in view.lines)):
+        for of_some in (view.own, self._text(dropped_series), *(one.text(limit) for one in view.lines)):
             for name, text in of_some.items():
                 texts[name].append(text)
         return texts
@@ -192,10 +182,10 @@ class _Cluster:
         self._ranking.hold({*view.worst, *(group_ids[at] for at in in_full)})
         return SeriesLimit.from_decision(group_ids, decision) if decision.dropped else NO_LIMIT, decision.dropped
 
-    def _selected(self, families: Iterable[FamilySamples]) -> Iterable[FamilySamples]:
+    def _selected(self, families: Iterable[health.FamilySamples]) -> Iterable[health.FamilySamples]:
         return ((signal, samples) for signal, samples in families if self._selection.is_for_every_group(signal))
 
-    def _text(self, families: Iterable[FamilySamples]) -> dict[str, bytes]:
+    def _text(self, families: Iterable[health.FamilySamples]) -> dict[str, bytes]:
         return {
             signal.name: self._writers[signal.name].text(samples).encode()
             for signal, samples in self._selected(families)

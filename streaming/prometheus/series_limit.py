@@ -175,10 +175,7 @@ def _slack(max_series: int) -> int:
 
 
 def _fit_into(by_rank: Counts, free: int, slack: int, last: LimitEdge | None) -> tuple[LimitEdge | None, Levels]:
-    """Return the new `LimitEdge`, and the index of the finest shown granularity of each row.
-
-    The first row is the worst group.
-    """
+    """Return the new `LimitEdge`, and the finest shown level of each row. The first row is the worst group."""
     width = len(by_rank)
     in_order = by_rank.T.ravel()  # the coarsest granularity first; in each granularity the worst group first
     fitting, fitting_with_slack = np.searchsorted(

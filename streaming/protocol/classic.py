@@ -6,37 +6,19 @@ field means.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from streaming.protocol.consumer_protocol import (
     CONSUMER_PROTOCOL_TYPE,
     UNKNOWN_GENERATION,
     decode_assignment,
     read_subscription,
-    sticky_user_data,
     topic_partitions,
 )
 from streaming.protocol.errors import UndecodableRecord
-from streaming.protocol.records import RecordType
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from streaming.protocol.records import DecodedRecord
-
-__all__ = [
-    "NOTHING_ASSIGNED",
-    "Assignment",
-    "ClassicMember",
-    "GroupMetadata",
-    "Refusal",
-    "Subscription",
-    "group_metadata",
-    "member_assignment",
-    "member_subscription",
-    "sticky_user_data",
-]
+from streaming.protocol.records import DecodedRecord, RecordType
 
 Refusal = tuple[bytes, UndecodableRecord]
 """Undecodable bytes of one member, and the error. The ``field`` of the error identifies the member."""
@@ -48,9 +30,8 @@ Read = TypeVar("Read")
 class Subscription:
     """The subscription that a member sent when it joined the group (``ConsumerPartitionAssignor.Subscription``).
 
-    ``version`` is the version number in the bytes. Bytes with a version above 3 were read as version 3. ``owned``
-    contains the (topic, partition) pairs that the member claims to own. ``generation_id`` is the generation of this
-    claim. An unknown generation is -1, also in versions 0 and 1. ``rack_id`` is None if the rack is unknown.
+    ``version`` is the version number in the bytes. ``owned`` contains the (topic, partition) pairs that the member
+    claims to own. ``generation_id`` is the generation of this claim, or -1 if unknown (also in versions 0 and 1).
     ``ends_before_owned`` is True if the version has ``ownedPartitions`` but the bytes end before this field.
     """
 
@@ -67,8 +48,7 @@ class Subscription:
 class Assignment:
     """The assignment that the group's leader computed for a member (``ConsumerPartitionAssignor.Assignment``).
 
-    Partitions are in wire order. If the leader wrote no bytes for the member, ``version`` is None and the member has no
-    partitions.
+    Partitions are in wire order. ``version`` is None if the leader wrote no bytes for the member.
     """
 
     version: int | None
@@ -77,10 +57,7 @@ class Assignment:
 
 
 NOTHING_ASSIGNED: Final = Assignment(None, (), None)
-"""The empty assignment of a member that the leader omitted.
-
-Some leaders (sarama, KafkaJS and kafka-go) omit members whose assignment is empty.
-"""
+"""The assignment of a member that the leader omitted. sarama, KafkaJS and kafka-go omit members without partitions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +84,8 @@ class ClassicMember:
 class GroupMetadata:
     """A classic group, decoded from a record or from a coordinator's description of the group.
 
-    In a coordinator's description, ``generation_id`` and ``value_version`` are None. ``protocol`` is the name of the
-    chosen assignor, or None if the group is empty. ``current_state_timestamp_ms`` is the time when the group entered
-    its current state, or None if this time is unknown.
+    In a coordinator's description, ``generation_id`` and ``value_version`` are None. ``protocol`` is None if the group
+    is empty. ``current_state_timestamp_ms`` is the time when the group entered its current state.
     """
 
     group_id: str
@@ -139,6 +115,7 @@ def group_metadata(record: DecodedRecord, refusals: list[Refusal] | None = None)
         raise ValueError(f"not a GroupMetadata record with a value: {record.name}, tombstone: {value is None}")
     timestamp = value.get("currentStateTimestamp", -1)
     speaks_consumer = value["protocolType"] == CONSUMER_PROTOCOL_TYPE
+    refusals = [] if refusals is None else refusals
     return GroupMetadata(
         record.key["group"],
         value["protocolType"],
@@ -146,15 +123,9 @@ def group_metadata(record: DecodedRecord, refusals: list[Refusal] | None = None)
         value["protocol"],
         value["leader"],
         None if timestamp == -1 else timestamp,
-        _members(value["members"], speaks_consumer, [] if refusals is None else refusals),
+        tuple([_member(fields, index, speaks_consumer, refusals) for index, fields in enumerate(value["members"])]),
         record.value_version,
     )
-
-
-def _members(
-    members: list[dict[str, Any]], speaks_consumer: bool, refusals: list[Refusal]
-) -> tuple[ClassicMember, ...]:
-    return tuple([_member(fields, index, speaks_consumer, refusals) for index, fields in enumerate(members)])
 
 
 def _member(fields: Mapping[str, Any], index: int, speaks_consumer: bool, refusals: list[Refusal]) -> ClassicMember:
@@ -176,8 +147,7 @@ def _member(fields: Mapping[str, Any], index: int, speaks_consumer: bool, refusa
 def member_subscription(raw: bytes | None, place: str, refusals: list[Refusal]) -> Subscription | None:
     """Decode a member's subscription. If the decoding fails, return None and add the bytes to ``refusals``.
 
-    ``place`` is the path of the member, for example ``value.members[0]``. If the bytes are empty, the result is also
-    None, but nothing is added to ``refusals``.
+    ``place`` is the path of the member, for example ``value.members[0]``. For empty bytes, the result is also None.
     """
     return _read(raw, _subscription, f"{place}.subscription", refusals) if raw else None
 

@@ -6,45 +6,31 @@ Source: ``org.apache.kafka.clients.consumer.internals.ConsumerProtocol``,
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
 from streaming.protocol.errors import TRUNCATED, UNKNOWN_EMBEDDED_VERSION, UndecodableRecord
 from streaming.protocol.layouts import CONSUMER_PROTOCOL_ASSIGNMENT, CONSUMER_PROTOCOL_SUBSCRIPTION, STICKY_USER_DATA
-from streaming.protocol.readers import compile_reader
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from streaming.protocol.readers import Reader
-    from streaming.protocol.schema import Message
+from streaming.protocol.readers import Reader, compile_readers
 
 CONSUMER_PROTOCOL_TYPE: Final = "consumer"
 """The protocol type of classic groups whose members use this protocol. Groups of other types use other formats."""
 
 KAFKA_STREAMS_PROTOCOL: Final = "stream"
-"""The strategy name that classic Kafka Streams and ksqlDB use.
-
-These clients have their own task assignor, which the monitor does not evaluate.
-"""
+"""The strategy name of classic Kafka Streams and ksqlDB. The monitor does not evaluate their task assignor."""
 
 UNKNOWN_GENERATION: Final = -1
 """``StickyAssignor.DEFAULT_GENERATION``. This value is also used if the version of a subscription has no generation."""
 
-
 _OWNED_PARTITIONS_SINCE: Final = 1
 """The first version of a subscription that has `ownedPartitions` (KIP-429)."""
 
-
-def _readers(message: Message) -> tuple[Reader, ...]:
-    return tuple(compile_reader(message, version) for version in range(message.highest_version + 1))
-
-
-_SUBSCRIPTION_READERS: Final = _readers(CONSUMER_PROTOCOL_SUBSCRIPTION)
-_ASSIGNMENT_READERS: Final = _readers(CONSUMER_PROTOCOL_ASSIGNMENT)
-_STICKY_V0, _STICKY_V1 = _readers(STICKY_USER_DATA)
+_SUBSCRIPTION_READERS: Final = compile_readers(CONSUMER_PROTOCOL_SUBSCRIPTION)
+_ASSIGNMENT_READERS: Final = compile_readers(CONSUMER_PROTOCOL_ASSIGNMENT)
+_STICKY_V0, _STICKY_V1 = compile_readers(STICKY_USER_DATA)
 
 
-def _decode(raw: bytes, readers: tuple[Reader, ...]) -> tuple[int, dict[str, Any]]:
+def _decode(raw: bytes, readers: Sequence[Reader]) -> tuple[int, dict[str, Any]]:
     if len(raw) < 2:
         raise UndecodableRecord(TRUNCATED, "version")
     version = int.from_bytes(raw[:2], "big", signed=True)
@@ -68,8 +54,7 @@ def read_subscription(raw: bytes) -> tuple[int, dict[str, Any]]:
     """Decode a subscription of any client library. In every version, the bytes may end before `ownedPartitions`.
 
     kafka-go and Faust write a version number of 1 or more, but only the fields of version 0. Java refuses such a
-    subscription, but librdkafka, sarama and franz-go read it as version 0. The result then has the version number from
-    the bytes, but no `ownedPartitions`.
+    subscription, but librdkafka, sarama and franz-go read it as version 0.
 
     >>> read_subscription(bytes.fromhex("0001 00000001 0001 74 ffffffff"))
     (1, {'topics': ['t'], 'userData': None})
@@ -95,9 +80,7 @@ def _ends_with_user_data(raw: bytes) -> bool:
 
 
 def decode_assignment(raw: bytes) -> tuple[int, dict[str, Any]]:
-    """Return the version number from the bytes, and the fields. Versions above 3 are read as version 3.
-
-    Raises UndecodableRecord for the same reasons as ``decode_subscription``.
+    """Return the version number and the fields, like ``decode_subscription``.
 
     >>> decode_assignment(bytes.fromhex("0001 00000001 0001 74 00000002 00000000 00000004 00000000"))
     (1, {'assignedPartitions': [{'topic': 't', 'partitions': [0, 4]}], 'userData': b''})
@@ -106,9 +89,7 @@ def decode_assignment(raw: bytes) -> tuple[int, dict[str, Any]]:
 
 
 def topic_partitions(topics: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, int], ...]:
-    """Convert ``{topic, partitions}`` entries to (topic, partition) pairs, in wire order and without duplicates.
-
-    A consumer keeps its partitions as a set. So a partition that is listed twice is one partition.
+    """Convert ``{topic, partitions}`` entries to (topic, partition) pairs, in wire order. A duplicate is one partition.
 
     >>> topic_partitions([{"topic": "t", "partitions": [1, 0, 1]}])
     (('t', 1), ('t', 0))
@@ -119,9 +100,8 @@ def topic_partitions(topics: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, in
 def sticky_user_data(user_data: bytes | None) -> tuple[tuple[tuple[str, int], ...], int | None]:
     """Return the partitions that a member of StickyAssignor claims to own, and the generation of the claim.
 
-    StickyAssignor reads the bytes in the same way. If there is no user data, or if the user data has version 0, the
-    generation is None. If the bytes are invalid as version 0 and as version 1, the claim is empty and the generation is
-    -1. The function never raises an exception, because the assignor ignores an invalid claim.
+    The generation is None without user data and in version 0. Like the assignor, the function ignores an invalid claim:
+    it is empty, and its generation is -1.
 
     >>> sticky_user_data(bytes.fromhex("00000001 0001 74 00000001 00000003 00000007"))
     ((('t', 3),), 7)
@@ -142,9 +122,9 @@ def sticky_user_data(user_data: bytes | None) -> tuple[tuple[tuple[str, int], ..
 def kafka_python_sticky_user_data(user_data: bytes | None) -> tuple[tuple[tuple[str, int], ...], int | None] | None:
     """Return the claim in ``sticky`` user data of kafka-python 3, or None if the bytes have a different format.
 
-    kafka-python writes an int16 version before the data of StickyAssignor. Java leaders cannot read this format and
-    ignore the claim, but kafka-python leaders read only this format. A claim with partitions is never valid in both
-    formats. In Java's format, kafka-python's version is the upper half of an array length of more than 65,535.
+    kafka-python writes an int16 version before the data of StickyAssignor. Java leaders cannot read this format, and
+    kafka-python leaders read only this format. A claim with partitions is never valid in both formats, because
+    kafka-python's version is the upper half of Java's array length.
 
     >>> kafka_python_sticky_user_data(bytes.fromhex("0001 00000001 0001 74 00000001 00000003 00000007"))
     ((('t', 3),), 7)

@@ -4,26 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-TRUNCATED: Final = "truncated"
-"""The bytes end inside a field."""
-NULL_FIELD: Final = "null_field"
-"""A null in a field that is not nullable."""
-BAD_VARINT: Final = "bad_varint"
-"""A varint of more than five bytes."""
-STRING_TOO_LONG: Final = "string_too_long"
-"""A compact string of more than 32,767 bytes."""
-ARRAY_TOO_LONG: Final = "array_too_long"
-"""An array whose count is greater than the number of remaining bytes."""
-NEGATIVE_SIZE: Final = "negative_size"
-"""An unknown tagged field with a negative size."""
-MISSING_KEY: Final = "missing_key"
-"""A record without a key. The coordinator does not write such records."""
-UNKNOWN_RECORD_TYPE: Final = "unknown_record_type"
-"""A key with an unknown record type."""
-UNKNOWN_VALUE_VERSION: Final = "unknown_value_version"
-"""A value version that the record type does not have."""
-UNKNOWN_EMBEDDED_VERSION: Final = "unknown_embedded_version"
-"""A negative version in the embedded ConsumerProtocol bytes."""
+TRUNCATED: Final = "truncated"  # the bytes end inside a field
+NULL_FIELD: Final = "null_field"  # a null in a field that is not nullable
+BAD_VARINT: Final = "bad_varint"  # a varint of more than five bytes
+STRING_TOO_LONG: Final = "string_too_long"  # a compact string of more than 32,767 bytes
+ARRAY_TOO_LONG: Final = "array_too_long"  # an array whose count is greater than the number of remaining bytes
+NEGATIVE_SIZE: Final = "negative_size"  # an unknown tagged field with a negative size
+MISSING_KEY: Final = "missing_key"  # a record without a key. The coordinator does not write such records
+UNKNOWN_RECORD_TYPE: Final = "unknown_record_type"  # a key with an unknown record type
+UNKNOWN_VALUE_VERSION: Final = "unknown_value_version"  # a value version that the record type does not have
+UNKNOWN_EMBEDDED_VERSION: Final = "unknown_embedded_version"  # a negative version in ConsumerProtocol bytes
 
 
 class UndecodableRecord(ValueError):  # noqa: N818 - the name is about the record, as in the quarantine table
@@ -32,11 +22,6 @@ class UndecodableRecord(ValueError):  # noqa: N818 - the name is about the recor
     ``reason`` is one of the constants of this module. The constants must not change, because they are label values of a
     counter. ``field`` is the path of the unreadable field, for example ``value.members[3].clientId``. If the error is
     not in a field, ``field`` is None.
-
-    >>> raise UndecodableRecord("truncated", "value.offset")
-    Traceback (most recent call last):
-    ...
-    streaming.protocol.errors.UndecodableRecord: truncated at value.offset
     """
 
     def __init__(self, reason: str, field: str | None = None) -> None:
@@ -45,7 +30,7 @@ class UndecodableRecord(ValueError):  # noqa: N818 - the name is about the recor
         self.field = field
 
     def __str__(self) -> str:
-        """Return the reason and the field in one line."""
+        """Return the reason and the field, for example ``truncated at value.offset``."""
         return self.reason if self.field is None else f"{self.reason} at {self.field}"
 
     def under(self, parent: str) -> UndecodableRecord:

@@ -1,9 +1,7 @@
 """Defines the layouts of all messages in ``__consumer_offsets`` as data.
 
-There is one line for each field, in wire order. A line contains the name in camelCase, the type, the versions with the
-field, and whether the field is nullable. The line of a tagged field also contains the tag and the default value. All
-values are from the message definitions of Kafka 4.2. ``readers`` creates one reader for each version of a layout.
-Tagged fields come last in every struct. A message contains only the fields of its version.
+The fields are in wire order, with the names, types and versions from the message definitions of Kafka 4.2. Tagged
+fields come last in every struct. ``readers`` creates one reader for each version of a layout.
 """
 
 from __future__ import annotations
@@ -15,10 +13,7 @@ from streaming.protocol.schema import ArrayOf, Field, Message, RecordLayout, Str
 
 
 def _record(name: str, key_type: int, key: tuple[Field, ...], *value: Field) -> RecordLayout:
-    """Define a record type that KIP-848 or a later KIP added.
-
-    The record type has only one value version, which is flexible.
-    """
+    """Define a record type of KIP-848 or a later KIP. It has only one value version, which is flexible."""
     return RecordLayout(name, key_type, Message(f"{name}Key", key), Message(f"{name}Value", value, 0, 0))
 
 

@@ -7,19 +7,12 @@ Kafka 4.2. ``GroupMetadataManager.replay`` and ``MemberState`` define the meanin
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-__all__ = ["ClassicProtocols", "IdPartitions", "MemberAssignment", "ModernMember", "id_partitions"]
+from typing import Any, Final
 
 IdPartitions = tuple[tuple[str, tuple[int, ...]], ...]
-"""(topic id, partitions) pairs, in the same order as in the record.
-
-The records have topic ids, but no topic names.
-"""
+"""(topic id, partitions) pairs, in the same order as in the record. The records have no topic names."""
 
 STABLE_MEMBER: Final = "Stable"
 UNREVOKED_MEMBER: Final = "UnrevokedPartitions"
@@ -43,10 +36,9 @@ class ClassicProtocols:
 class ModernMember:
     """The metadata of a member.
 
-    ``subscribed_topics`` contains the topic names in the subscription. A subscription with a regular expression has no
-    topic names. The topics of streams members are in the topology. ``rebalance_timeout_ms`` is None in share groups.
-    ``server_assignor`` is the assignor that the member requests, or None if the coordinator chooses the assignor.
-    ``classic`` is set only if the member uses the classic protocol in a KIP-848 group.
+    ``subscribed_topics`` contains the topic names in the subscription. A regular expression has no topic names, and the
+    topics of streams members are in the topology. ``rebalance_timeout_ms`` is None in share groups. If
+    ``server_assignor`` is None, the coordinator chooses the assignor.
     """
 
     group_instance_id: str | None
@@ -64,14 +56,11 @@ class ModernMember:
 class MemberAssignment:
     """The current assignment of a member, and its progress towards the target assignment.
 
-    ``state`` is ``Stable``, ``UnrevokedPartitions``, ``UnreleasedPartitions`` or ``Unknown``. A member with unrevoked
-    partitions must first revoke partitions. A member with unreleased partitions waits for partitions that other members
-    must release. ``Unknown`` means that Kafka 4.2 does not define the state number. For streams members, two states
-    have the names ``UnrevokedTasks`` and ``UnreleasedTasks``. ``assigned`` contains the partitions that the member may
-    consume. For streams members, ``assigned`` and ``pending_revocation`` are empty, because these members have tasks
-    instead of partitions. ``pending_revocation`` contains the partitions that the
-    member must still revoke. In a coordinator's description, ``previous_member_epoch`` and ``pending_revocation`` are
-    None.
+    In the state ``UnrevokedPartitions`` (``UnrevokedTasks``), a member must first revoke partitions. In the state
+    ``UnreleasedPartitions`` (``UnreleasedTasks``), it waits for partitions that other members must release. ``Unknown``
+    means that Kafka 4.2 does not define the state number. ``assigned`` contains the partitions that the member may
+    consume, and ``pending_revocation`` those that it must still revoke. Both are empty for streams members, which have
+    tasks. In a coordinator's description, ``previous_member_epoch`` and ``pending_revocation`` are None.
     """
 
     member_epoch: int
@@ -83,7 +72,10 @@ class MemberAssignment:
 
 def modern_member(value: Mapping[str, Any]) -> ModernMember:
     """Return the member metadata in a record of a consumer, share or streams group."""
-    classic = value.get("classicMemberMetadata")
+    classic = None
+    if (fields := value.get("classicMemberMetadata")) is not None:
+        names = tuple(protocol["name"] for protocol in fields["supportedProtocols"])
+        classic = ClassicProtocols(fields["sessionTimeoutMs"], names)
     return ModernMember(
         group_instance_id=value.get("instanceId"),
         rack_id=value.get("rackId") or None,
@@ -93,13 +85,7 @@ def modern_member(value: Mapping[str, Any]) -> ModernMember:
         subscribed_regex=value.get("subscribedTopicRegex") or None,
         rebalance_timeout_ms=value.get("rebalanceTimeoutMs"),
         server_assignor=value.get("serverAssignor"),
-        classic=None if classic is None else _classic_protocols(classic),
-    )
-
-
-def _classic_protocols(fields: Mapping[str, Any]) -> ClassicProtocols:
-    return ClassicProtocols(
-        fields["sessionTimeoutMs"], tuple(protocol["name"] for protocol in fields["supportedProtocols"])
+        classic=classic,
     )
 
 

@@ -4,9 +4,8 @@ Key (record types 0 and 1): int16 type, int16 length and bytes of the group, int
 partition. All numbers are big endian. No field is nullable. Two keys have the same (group, topic, partition) if their
 bytes after the type are equal.
 
-Value: int16 version, int64 committed offset, and since version 3 an int32 leader epoch. The fields of the value up to
-the leader epoch have fixed positions. A metadata string follows, so the positions of all later fields depend on its
-length.
+Value: int16 version, int64 committed offset, and since version 3 an int32 leader epoch. A metadata string follows, so
+the positions of all later fields depend on its length.
 """
 
 from __future__ import annotations
@@ -23,11 +22,7 @@ COMMITTED_OFFSET_AT: Final = 2
 """Position of the int64 committed offset in the value, in versions 0 to 4 and in legacy values."""
 
 METADATA_LENGTH_AT: Final = {0: 10, 1: 10, 2: 10, 3: 14, 4: 14}
-"""Position of the length field of the metadata string, by version.
-
-Before version 4, the field is an int16 that contains the length. Since version 4, the field is a varint that contains
-the length plus 1.
-"""
+"""Position of the length of the metadata string, by version: an int16, since 4 a varint of the length plus 1."""
 
 
 def offset_commit_key(group_id: str, topic: str, partition: int) -> bytes:

@@ -21,8 +21,7 @@ _SURROGATE_LEAD: Final = 0xED
 def _replace_as_java(error: UnicodeError) -> tuple[str, int]:
     """Replace one malformed sequence by U+FFFD, and return the position after it.
 
-    Python and Java usually replace each maximal subpart by one U+FFFD. Exception: for an encoded surrogate (ED A0..BF
-    xx), Python writes three U+FFFD, but Java writes only one.
+    For an encoded surrogate (ED A0..BF xx), Python writes three U+FFFD, but Java writes only one.
     """
     if not isinstance(error, UnicodeDecodeError):
         raise error
@@ -38,10 +37,10 @@ codecs.register_error(JAVA_UTF8_ERRORS, _replace_as_java)
 
 
 def unsigned_varint(raw: bytes, position: int) -> tuple[int, int]:
-    """Read a varint as a Java int. Overlong forms are valid. Bits 32 to 34 are ignored. Bit 31 is the sign.
+    """Read a varint as a Java int, and return the position after it. Overlong forms are valid.
 
-    Returns the value and the position after the varint. Raises IndexError if the bytes end early, and UndecodableRecord
-    if the varint has more than five bytes.
+    Bits 32 to 34 are ignored. Bit 31 is the sign. Raises IndexError if the bytes end early, and UndecodableRecord if
+    the varint has more than five bytes.
 
     >>> unsigned_varint(bytes([0x96, 0x01]), 0)
     (150, 2)
@@ -58,9 +57,7 @@ def unsigned_varint(raw: bytes, position: int) -> tuple[int, int]:
 
 
 def compact_length(raw: bytes, position: int) -> tuple[int, int]:
-    """Read the value "length plus one" at the start of compact strings, bytes and arrays.
-
-    A result of 0 or less means null.
+    """Read the "length plus one" of compact strings, bytes and arrays. A result of 0 or less means null.
 
     Java computes ``readUnsignedVarint() - 1``. For the smallest int, Java's subtraction overflows, so this function
     returns the greatest int plus one.

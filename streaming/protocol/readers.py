@@ -1,17 +1,18 @@
 """Generates a reader function for each version of a layout, as Python source that is compiled at import.
 
-A reader reads the bytes in one pass. A reader unpacks neighbouring fields of fixed size together, and reads structs
-without a function call. A reader accepts and refuses the same bytes as Kafka's generated ``read(Readable, short)``
-(``MessageDataGenerator``). A reader returns a dict with the fields of Kafka's generated JSON converter, in field order.
-Tagged fields with their default value are omitted.
+A reader unpacks neighbouring fields of fixed size together, and reads structs without a function call. It accepts and
+refuses the same bytes as Kafka's generated ``read(Readable, short)`` (``MessageDataGenerator``). It returns a dict with
+the fields of Kafka's generated JSON converter, in field order, without tagged fields that have their default value.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final
+from types import TracebackType
+from typing import Any, Final, TypeAlias
 
 from streaming.protocol.errors import (
     ARRAY_TOO_LONG,
@@ -24,31 +25,15 @@ from streaming.protocol.errors import (
 from streaming.protocol.primitives import JAVA_UTF8_ERRORS, compact_length, unsigned_varint, uuid_text
 from streaming.protocol.schema import ArrayOf, Field, Message, Scalar, Struct
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from types import TracebackType
-    from typing import TypeAlias
+Reader: TypeAlias = Callable[[bytes, int], dict[str, Any]]
+Place: TypeAlias = tuple[tuple[str, int], ...]
 
-    Reader: TypeAlias = Callable[[bytes, int], dict[str, Any]]
-    FieldType: TypeAlias = Scalar | ArrayOf | Struct
-    Place: TypeAlias = tuple[tuple[str, int], ...]
-
-_FORMATS: Final[Mapping[str, str]] = {
-    "int8": "b",
-    "int16": "h",
-    "uint16": "H",
-    "int32": "i",
-    "int64": "q",
-    "uuid": "16s",
-}
+_FORMATS: Mapping[str, str] = {"int8": "b", "int16": "h", "uint16": "H", "int32": "i", "int64": "q", "uuid": "16s"}
 _MAX_STRING_BYTES: Final = 0x7FFF
 
 
-class _ArrayUnpackers(dict[int, "Callable[[bytes, int], tuple[int, ...]]"]):
-    """Unpackers of integer arrays with fewer than 256 elements. The keys are array lengths.
-
-    For an array with 256 or more elements, each call creates an unpacker and does not store it.
-    """
+class _ArrayUnpackers(dict[int, Callable[[bytes, int], tuple[int, ...]]]):
+    """Unpackers of integer arrays by length. Only those of fewer than 256 elements are stored."""
 
     def __init__(self, element_format: str) -> None:
         super().__init__()
@@ -65,7 +50,7 @@ _ARRAY_UNPACKERS: Final = {"int16": _ArrayUnpackers("h"), "int32": _ArrayUnpacke
 class _Writer:
     """Generates the Python source of one reader function.
 
-    For each generated line, `_Writer` also stores the paths and sizes of the fields that the line reads.
+    For each generated line, `places` contains the paths and sizes of the fields that the line reads.
 
     Variables in the source: ``b`` contains the bytes, and ``n`` is the number of bytes. ``p`` is the position, and
     ``q`` is a length or an end position. ``t`` is the number of tags, ``g`` is a tag, and ``s`` is the size of a tagged
@@ -122,15 +107,15 @@ class _Writer:
             if is_fixed:
                 entries += self._fixed_run(list(fields), parent)
             else:
-                entries += [self._variable(field, parent) for field in fields]
+                for field in fields:
+                    name = self._name("f")
+                    self._value(name, field, parent + field.name)
+                    entries.append(f"{field.name!r}: {name}")
         literal = "{" + ", ".join(entries) + "}"
         return self._tag_section(tagged, literal, parent, unknown) if self._flexible else literal
 
     def _fixed_run(self, run: Sequence[Field], parent: str) -> list[str]:
-        """Generate the code that unpacks neighbouring fields of fixed size in one call.
-
-        For each field, return its entry in the dict expression.
-        """
+        """Generate the code that unpacks neighbouring fields of fixed size. Return their entries in the dict."""
         names = [self._name("f") for _ in run]
         formats = [_FORMATS[str(field.type)] for field in run]
         sizes = [struct.calcsize(">" + one) for one in formats]
@@ -139,16 +124,8 @@ class _Writer:
         texts = [f"uuid_text({name})" if field.type == "uuid" else name for field, name in zip(run, names, strict=True)]
         return [f"{field.name!r}: {text}" for field, text in zip(run, texts, strict=True)]
 
-    def _variable(self, field: Field, parent: str) -> str:
-        name = self._name("f")
-        self._value(name, field, parent + field.name)
-        return f"{field.name!r}: {name}"
-
     def _tag_section(self, tagged: Sequence[Field], literal: str, parent: str, unknown: str) -> str:
-        """Generate the code that decodes a struct's tagged fields.
-
-        Return the Python expression that creates the struct.
-        """
+        """Generate the code that decodes a struct's tagged fields. Return the expression that creates the struct."""
         self._place = ((parent + "taggedFields", 0),)
         if tagged:
             whole = self._name("d")
@@ -218,10 +195,7 @@ class _Writer:
             yield
 
     def _length(self, prefix_bytes: int) -> str:
-        """Generate the code that decodes a length and assigns it to ``q``.
-
-        Return a Python expression that is true if the value is null.
-        """
+        """Generate the code that assigns a length to ``q``. Return an expression that is true if the value is null."""
         if self._flexible:
             self._line("q = b[p]", "p += 1", "if q > 127: q, p = compact_length(b, p - 1)", "q -= 1")
             return "q < 0"
@@ -243,10 +217,7 @@ class _Writer:
             )
 
     def _array(self, name: str, element: Scalar | Struct, place: str) -> None:
-        """Generate the code that decodes an array.
-
-        Like Kafka, the generated code refuses an array whose count is greater than the number of remaining bytes.
-        """
+        """Generate the code that decodes an array. Like Kafka, it refuses a count above the remaining bytes."""
         self._refuse_if("q > n - p", ARRAY_TOO_LONG)
         if isinstance(element, str) and element in _ARRAY_UNPACKERS:
             size = struct.calcsize(">" + _FORMATS[element])
@@ -267,7 +238,7 @@ class _Writer:
             self._line(f"{name}.append({one})")
 
 
-def _zero(field_type: FieldType) -> Any:  # noqa: ANN401 - the value of a field of any type
+def _zero(field_type: Scalar | ArrayOf | Struct) -> Any:  # noqa: ANN401 - the value of a field of any type
     """Return the initial value that Kafka's Java class gives to a field without a default."""
     if isinstance(field_type, Struct):
         return {field.name: _zero(field.type) for field in field_type.fields}
@@ -281,8 +252,8 @@ def _default(field: Field) -> Any:  # noqa: ANN401 - the value of a field of any
 def _locator(places: Sequence[Place]) -> Callable[[Exception, TracebackType], UndecodableRecord]:
     """Return the function that converts a reader's exception to UndecodableRecord with the path of the field.
 
-    To find the field, the function uses the source line that raised the exception, the reader's position and the array
-    indexes. The function is called only for invalid bytes, so it does not slow down the reading of valid bytes.
+    The function finds the field by the source line that raised the exception, the reader's position and the array
+    indexes. It is called only for invalid bytes.
     """
 
     def locate(error: Exception, traceback: TracebackType) -> UndecodableRecord:
@@ -303,12 +274,6 @@ def reader_source(message: Message, version: int) -> str:
     return "\n".join(_Writer(message, version).lines)
 
 
-def _unpackers(source: str) -> dict[str, Any]:
-    """Return the struct unpackers that a reader uses. For example, ``unpack_iq`` reads an int32 and an int64."""
-    names = {word for word in source.replace("(", " ").split() if word.startswith("unpack_")}
-    return {name: struct.Struct(">" + name.removeprefix("unpack_")).unpack_from for name in sorted(names)}
-
-
 def compile_reader(message: Message, version: int) -> Reader:
     """Return the reader of one version of a message: ``read(raw, position) -> fields``.
 
@@ -326,6 +291,8 @@ def compile_reader(message: Message, version: int) -> Reader:
     """
     writer = _Writer(message, version)
     source = "\n".join(writer.lines)
+    # For example, `unpack_iq` reads an int32 and an int64.
+    unpackers = {word for word in source.replace("(", " ").split() if word.startswith("unpack_")}
     names: dict[str, Any] = {
         "Undecodable": UndecodableRecord,
         "compact_length": compact_length,
@@ -335,9 +302,14 @@ def compile_reader(message: Message, version: int) -> Reader:
         "struct_error": struct.error,
         "uuid_text": uuid_text,
         "varint": unsigned_varint,
-        **_unpackers(source),
+        **{name: struct.Struct(">" + name.removeprefix("unpack_")).unpack_from for name in unpackers},
     }
     code = compile(source, f"<{message.name} v{version}>", "exec")
     exec(code, names)  # noqa: S102 - the source comes only from the layouts of this package, never from records
     read: Reader = names["read"]
     return read
+
+
+def compile_readers(message: Message) -> tuple[Reader, ...]:
+    """Return the readers of all versions of a message. The index of a reader is its version."""
+    return tuple(compile_reader(message, version) for version in range(message.highest_version + 1))

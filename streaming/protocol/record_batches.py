@@ -1,8 +1,8 @@
 """Finds the offset of the next record in a fetch response. Only the batch headers are read, not the records.
 
-Some offsets have no record that a consumer reads. Transaction markers use offsets. Compaction removes records, and
-their offsets are not used again. Compaction can also keep an empty batch, because the batch header stores the state of
-a producer. Records of aborted transactions are in the response, but consumers with read_committed skip them.
+Some offsets have no record that a consumer reads. Transaction markers use offsets. Compaction removes records, and can
+keep an empty batch, because the batch header stores the state of a producer. Records of aborted transactions are in the
+response, but consumers with read_committed skip them.
 
 Source: Kafka, `DefaultRecordBatch.java` (magic 2) and `AbstractLegacyRecordBatch.java` (magic 0 and 1).
 """
@@ -38,8 +38,8 @@ class Tail:
 
     The search found no record before `next_offset`. `is_record` is True if the search found a record that consumers
     with read_committed also read. `read_to` is the offset of this record, or the offset at which the search ended.
-    Records from `next_offset` to `read_to` belong to aborted transactions, so consumers with read_committed skip these
-    records. `is_transactional` is True if the search found a transaction marker or a record of a transaction.
+    Records from `next_offset` to `read_to` belong to aborted transactions. `is_transactional` is True if the search
+    found a transaction marker or a record of a transaction.
     """
 
     next_offset: int
@@ -61,7 +61,7 @@ def next_record(batches: bytes, from_offset: int, aborted: Iterable[AbortedTrans
         if batch.attributes & (_CONTROL | _TRANSACTIONAL):
             tail = replace(tail, is_transactional=True)
         if batch.attributes & _CONTROL:
-            still_aborted = [one for one in still_aborted if not _ends(batch, one)]
+            still_aborted = [one for one in still_aborted if not _belongs_to(batch, one)]
         if batch.last_offset < from_offset:
             continue
         if not batch.records or batch.attributes & _CONTROL:
@@ -71,7 +71,7 @@ def next_record(batches: bytes, from_offset: int, aborted: Iterable[AbortedTrans
         if record is None:
             return None
         next_offset = tail.next_offset if _has_skipped_records(tail) else record
-        if not any(_is_in_transaction(batch, one) for one in still_aborted):
+        if not (batch.attributes & _TRANSACTIONAL and any(_belongs_to(batch, one) for one in still_aborted)):
             return Tail(next_offset, is_record=True, read_to=record, is_transactional=tail.is_transactional)
         tail = _read_past(tail, batch, next_offset)
     return tail
@@ -95,10 +95,7 @@ class _Batch:
 
 
 def _batches(content: bytes) -> Iterator[_Batch]:
-    """Return the headers of complete batches.
-
-    A message of magic 0 or 1 is a batch with one record and without a transaction.
-    """
+    """Return the headers of complete batches. A message of magic 0 or 1 is a batch with one record."""
     at = 0
     while len(content) - at >= _LEGACY.size:
         base_offset, size, _, magic = _LEGACY.unpack_from(content, at)
@@ -117,9 +114,8 @@ def _batches(content: bytes) -> Iterator[_Batch]:
 def _first_in(batch: _Batch, from_offset: int) -> int | None:
     """Return the first record at or after an offset. The batch must have records, and must end at or after the offset.
 
-    If the batch starts at or after the offset, the result is the first offset in the batch header. Compaction does not
-    change the first and the last offset in a batch header. So if the batch has as many records as offsets, each offset
-    has a record. If records are missing in a batch that starts before the offset, the result is None.
+    Compaction does not change the offsets in a batch header. So if the batch has as many records as offsets, each
+    offset has a record. If records are missing in a batch that starts before the offset, the result is None.
     """
     if batch.base_offset >= from_offset:
         return batch.base_offset
@@ -134,18 +130,9 @@ def _read_past(tail: Tail, batch: _Batch, next_offset: int) -> Tail:
     return replace(tail, next_offset=next_offset, read_to=max(tail.read_to, batch.last_offset + 1))
 
 
-def _is_in_transaction(batch: _Batch, transaction: AbortedTransaction) -> bool:
-    is_transactional = bool(batch.attributes & _TRANSACTIONAL)
-    return is_transactional and _may_be_in_transaction(batch, transaction)
+def _belongs_to(batch: _Batch, transaction: AbortedTransaction) -> bool:
+    """Return True if a transactional batch or a marker belongs to a transaction that no earlier marker has ended.
 
-
-def _ends(marker: _Batch, transaction: AbortedTransaction) -> bool:
-    """Return True if ``marker`` ends ``transaction``.
-
-    The result is exact, because a producer has only one transaction at a time.
+    A producer has only one transaction at a time. So the first such marker ends the transaction.
     """
-    return _may_be_in_transaction(marker, transaction)
-
-
-def _may_be_in_transaction(batch: _Batch, transaction: AbortedTransaction) -> bool:
     return batch.producer_id == transaction.producer_id and batch.last_offset >= transaction.first_offset

@@ -1,12 +1,9 @@
-"""Converts a record to one JSON object.
-
-The object has the same fields as in Kafka's JSON converters. The object also contains the decoded subscriptions and
-assignments that clients wrote as bytes.
-"""
+"""Converts a record to one JSON object, as Kafka's JSON converters do, with decoded subscriptions and assignments."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from streaming.protocol.consumer_protocol import (
     CONSUMER_PROTOCOL_TYPE,
@@ -16,12 +13,7 @@ from streaming.protocol.consumer_protocol import (
     sticky_user_data,
 )
 from streaming.protocol.errors import UndecodableRecord
-from streaming.protocol.records import RecordType, decode
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from streaming.protocol.records import DecodedRecord
+from streaming.protocol.records import DecodedRecord, RecordType, decode
 
 STICKY_ASSIGNOR_NAME: Final = "sticky"
 """The protocol name of ``StickyAssignor``. Members that use this assignor send user data."""
@@ -30,9 +22,8 @@ STICKY_ASSIGNOR_NAME: Final = "sticky"
 def render_record(key: bytes | None, value: bytes | None) -> dict[str, Any]:
     """Return ``{record, key, value}`` as in Kafka's JSON converters, or ``{error, field}`` if Kafka refuses the record.
 
-    Bytes in the result have the type ``bytes``. In JSON text, bytes are base64. If the record contains bytes of the
-    consumer protocol, ``decoded`` contains the fields in these bytes. If the bytes cannot be decoded, ``decoded``
-    contains ``{error, field}``. All other parts of the result are complete.
+    Bytes in the result have the type ``bytes``. If the record contains bytes of the consumer protocol, ``decoded``
+    contains their fields, or ``{error, field}`` if they cannot be decoded.
 
     >>> render_record(bytes.fromhex("0003 0001 67"), None)
     {'record': 'ConsumerGroupMetadata', 'key': {'groupId': 'g'}, 'value': None}
@@ -88,7 +79,6 @@ def _subscription(raw: bytes, protocol: str | None) -> dict[str, Any] | None:
 
 
 def _embedded(raw: bytes, read: Callable[[bytes], tuple[int, dict[str, Any]]]) -> dict[str, Any] | None:
-    """Return the version and fields of embedded bytes, or the error. Return None for empty bytes."""
     if not raw:
         return None
     try:

@@ -5,9 +5,10 @@ Source: ``CoordinatorRecordSerde.deserialize`` and ``CoordinatorRecordType`` of 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from streaming.protocol.errors import (
     MISSING_KEY,
@@ -17,13 +18,7 @@ from streaming.protocol.errors import (
     UndecodableRecord,
 )
 from streaming.protocol.layouts import RECORD_LAYOUTS
-from streaming.protocol.readers import compile_reader
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from streaming.protocol.readers import Reader
-    from streaming.protocol.schema import RecordLayout
+from streaming.protocol.readers import compile_reader, compile_readers
 
 
 class RecordType(IntEnum):
@@ -57,10 +52,9 @@ class RecordType(IntEnum):
 class DecodedRecord:
     """A record with the fields of Kafka's JSON converters. Byte fields are ``bytes``.
 
-    Topic ids have the text form that Kafka prints. ``name`` is Kafka's record name without the suffix Key or Value, for
-    example ``GroupMetadata``. ``key_type`` is the record type. ``value_version`` and ``value`` are None for a
-    tombstone. ``key`` and ``value`` map the camelCase names of fields to values. Fields that the version does not have
-    are absent. Tagged fields with their default value are also absent.
+    Topic ids have the text form that Kafka prints. ``name`` is Kafka's record name without the suffix Key or Value.
+    ``value_version`` and ``value`` are None for a tombstone. ``key`` and ``value`` map the camelCase names of fields to
+    values, without fields that the version does not have, and without tagged fields that have their default value.
     """
 
     name: str
@@ -70,19 +64,16 @@ class DecodedRecord:
     value: Mapping[str, Any] | None
 
 
-def _compiled(layout: RecordLayout) -> tuple[str, Reader, tuple[Reader, ...]]:
-    value_readers = tuple(compile_reader(layout.value, version) for version in range(layout.value.highest_version + 1))
-    return layout.name, compile_reader(layout.key, 0), value_readers
-
-
-_READERS: Final = {layout.key_type: _compiled(layout) for layout in RECORD_LAYOUTS}
+_READERS: Final = {
+    layout.key_type: (layout.name, compile_reader(layout.key, 0), compile_readers(layout.value))
+    for layout in RECORD_LAYOUTS
+}
 
 
 def decode(key: bytes | None, value: bytes | None) -> DecodedRecord:
-    """Decode one record.
+    """Decode one record. If ``value`` is None, the record is a tombstone.
 
-    If ``value`` is None, the record is a tombstone. If ``value`` has zero bytes, the record cannot be decoded. Raises
-    UndecodableRecord if Kafka's reader refuses the bytes. The function raises no other exception.
+    Raises UndecodableRecord if Kafka's reader refuses the bytes, and no other exception.
 
     >>> record = decode(bytes.fromhex("0003 0001 67"), bytes.fromhex("0000 00000005 00"))
     >>> record.name, record.key, record.value

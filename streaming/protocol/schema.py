@@ -24,12 +24,10 @@ class ArrayOf:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a struct.
+    """One field of a struct. ``since`` and ``until`` are the first and the last version that have the field.
 
-    ``since`` and ``until`` are the first version and the last version that have the field. ``tag`` is the tag of a
-    tagged field, otherwise None. ``default`` is the value of a tagged field if the tag is absent. Kafka's JSON omits
-    tagged fields with their default value. The default of a tagged struct is a struct in which all fields are zero,
-    empty or null.
+    ``default`` is the value of a tagged field if the tag is absent. The default of a tagged struct is a struct in which
+    all fields are zero, empty or null.
     """
 
     name: str
@@ -43,10 +41,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A top-level message with versions 0 to ``highest_version``.
-
-    Since version ``flexible_since``, lengths are compact and structs end with tagged fields.
-    """
+    """A message. Since version ``flexible_since``, lengths are compact and structs end with tagged fields."""
 
     name: str
     fields: tuple[Field, ...]

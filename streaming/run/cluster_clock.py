@@ -29,7 +29,8 @@ class ClusterClock:
 
     def __init__(self, cluster: str, monitor_ms: Callable[[], int]) -> None:
         self._cluster = cluster
-        self._monitor_ms = monitor_ms
+        self.monitor_ms = monitor_ms
+        """Returns the time of the monitor's clock, without correction."""
         self._clocks = BrokerClocks()
         self._correction_ms, self._is_known = 0, False
         self._newest_record_ms: int | None = None
@@ -38,7 +39,7 @@ class ClusterClock:
 
     def now_ms(self) -> int:
         """Return the cluster's time."""
-        return self._monitor_ms() + self._correction_ms
+        return self.monitor_ms() + self._correction_ms
 
     def restore(self, corrections_ms: Mapping[int, int]) -> None:
         """Restore the corrections of an earlier run. The keys are broker ids."""
@@ -50,7 +51,7 @@ class ClusterClock:
     def corrections_ms(self) -> Mapping[int, int]:
         """Return the correction for each broker id. A correction is added to the time of the monitor's clock."""
         with self._lock:
-            return self._clocks.corrections_ms(self._monitor_ms())
+            return self._clocks.corrections_ms(self.monitor_ms())
 
     def take_records(self, records: ReceivedRecords) -> None:
         """Update the corrections and the time of the newest record with the records of one batch."""
@@ -59,10 +60,6 @@ class ClusterClock:
             self._clocks.add_records(records)
             if newest_ms >= 0:
                 self._newest_record_ms = max(newest_ms, self._newest_record_ms or 0)
-
-    def monitor_ms(self) -> int:
-        """Return the time of the monitor's clock, without correction."""
-        return self._monitor_ms()
 
     def take_sample(self, sample: ClusterSample) -> ClusterSample:
         """Update the corrections with a sample. Return the sample with corrected times.
@@ -75,7 +72,7 @@ class ClusterClock:
         ends = {number: of_partition.high_watermark for number, of_partition in sample.offsets_topic.items()}
         with self._lock:
             self._clocks.add_ends(OffsetsTopicEnds(asked_ms, ends, sample.offsets_topic_leaders))
-            now_ms = self._monitor_ms()
+            now_ms = self.monitor_ms()
             corrections_ms, offsets = self._clocks.corrections_ms(now_ms), self._clocks.offsets(now_ms)
             self._correction_ms = cluster_correction_ms(corrections_ms.values())
             self._is_known = bool(corrections_ms)

@@ -19,10 +19,7 @@ from streaming.spark.files import Files
 
 
 def keep_cluster_id(connection: Connection, files: Files) -> None:
-    """Compare the cluster's id with the id in the checkpoint `files`. Store the id if no id is stored (rules 1 and 2).
-
-    Raises DifferentClusterError or OSError.
-    """
+    """Compare the cluster's id with the stored id, or store it (rule 1). Raises DifferentClusterError or OSError."""
     stored, cluster_id = read_cluster_id(files), connection.cluster_id
     connection.expect_cluster(stored or cluster_id)
     if stored is None and cluster_id is not None:

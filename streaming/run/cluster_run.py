@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from urllib.parse import quote
 
@@ -14,7 +15,6 @@ from py4j.protocol import Py4JError
 from streaming.config.load import Settings
 from streaming.config.settings import ADMIN_API_SOURCE
 from streaming.delta.on_disk import DeltaTables
-from streaming.evaluation.lag.lag import ClusterSample
 from streaming.run.cluster_clock import ClusterClock
 from streaming.run.cluster_identity import keep_cluster_id
 from streaming.run.first_report import FirstReport
@@ -49,69 +49,76 @@ from streaming.state.monitor_state import MonitorState
 _log = logging.getLogger(__name__)
 
 
+@dataclass(eq=False, repr=False)
 class ClusterRun:
     """One run of the watch of a cluster. `settings` contains only the settings of this cluster."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - everything that a run needs
-        self,
-        settings: Settings,
-        monitor_state: MonitorState,
-        cluster_session: ClusterSession,
-        shared: SharedResources,
-        clock: ClusterClock,
-        stale_after_seconds: float,
-        first_report: FirstReport,
-    ) -> None:
-        self._settings = settings
-        self._first_report = first_report
-        self._cluster = settings.kafka.cluster
-        self._monitor_state = monitor_state
-        self._cluster_session = cluster_session
-        self._shared_resources = shared
-        self._clock = clock
+    settings: Settings
+    monitor_state: MonitorState
+    cluster_session: ClusterSession
+    shared: SharedResources
+    clock: ClusterClock
+    stale_after_seconds: float
+    first_report: FirstReport
+
+    def __post_init__(self) -> None:
+        """Set the initial state."""
+        self._cluster = self.settings.kafka.cluster
         self._committed_offsets = CommittedOffsets()
-        self._files = Files(shared.session, settings.paths.checkpoint)
-        self._limits = limits_of(settings.evaluation)
-        is_polled = settings.source.kind == ADMIN_API_SOURCE
-        self._poller = self._make_poller(stale_after_seconds) if is_polled else None
-        self._readiness = Readiness(self._source_is_alive, self._polled_targets if is_polled else log_ends)
+        self._files = Files(self.shared.session, self.settings.paths.checkpoint)
+        self._limits = limits_of(self.settings.evaluation)
+        self._poller = (
+            Poller(
+                cluster=self._cluster,
+                groups=Groups(self.cluster_session.connection, self.clock.now_ms),
+                monitor_state=self.monitor_state,
+                committed_offsets=self._committed_offsets,
+                files=self._files,
+                now_ms=self.clock.now_ms,
+                interval_seconds=self.settings.sampling.interval_seconds,
+                stale_after_seconds=self.stale_after_seconds,
+            )
+            if self.settings.source.kind == ADMIN_API_SOURCE
+            else None
+        )
+        self._readiness = Readiness(self._source_is_alive, self._poller.targets if self._poller else log_ends)
         self._keeper = QueryKeeper(
-            settings=settings,
-            monitor_state=monitor_state,
+            settings=self.settings,
+            monitor_state=self.monitor_state,
             committed_offsets=self._committed_offsets,
             files=self._files,
             limits=self._limits,
-            cluster_session=cluster_session,
-            shared=shared,
-            clock=clock,
+            cluster_session=self.cluster_session,
+            shared=self.shared,
+            clock=self.clock,
             readiness=self._readiness,
         )
 
     def run(self, stop: threading.Event) -> None:
         """Watch until `stop` is set. Raises SecondWriterError if a different monitor writes this cluster's rows."""
-        paths, session = self._settings.paths, self._shared_resources.session
+        paths, session = self.settings.paths, self.shared.session
         place = canonical_location(paths.checkpoint)
-        monitor_ms = self._clock.monitor_ms  # monitors compare their start times
+        monitor_ms = self.clock.monitor_ms  # monitors compare their start times
         with WriterClaim(lambda: Files(session, paths.tables), self._cluster, place, monitor_ms, stop) as claim:
             self._watch(claim, stop)
 
     def _watch(self, claim: WriterClaim, stop: threading.Event) -> None:
-        session, settings = self._shared_resources.session, self._settings
+        session, settings = self.shared.session, self.settings
         with raising_checkpoint_errors(settings.paths.checkpoint):
-            tables, bootstrap = prepare_checkpoint(session, settings, self._files, self._shared_resources.tables)
-            keep_cluster_id(self._cluster_session.connection, self._files)
-            tables.before_append = partial(self._check_append, claim)
-            tables.on_write_failure = self._monitor_state.count_table_write_failure
-            self._keeper.use_partitions(len(self._cluster_session.partitions))
-            restore(session, settings, self._files, self._monitor_state, self._committed_offsets)
+            tables, bootstrap = prepare_checkpoint(session, settings, self._files, self.shared.tables)
+            keep_cluster_id(self.cluster_session.connection, self._files)
+            tables.before_append = partial(self._keeper.check, claim)
+            tables.on_write_failure = self.monitor_state.count_table_write_failure
+            self._keeper.use_partitions(len(self.cluster_session.partitions))
+            restore(session, settings, self._files, self.monitor_state, self._committed_offsets)
         lag_watch = LagWatch(
             self._cluster,
             self._committed_offsets,
             self._files,
             self._limits,
-            self._cluster_session.brokers,
-            self._clock,
-            RetentionSettings(self._cluster, Configs(self._cluster_session.connection)),
+            self.cluster_session.brokers,
+            self.clock,
+            RetentionSettings(self._cluster, Configs(self.cluster_session.connection)),
         )
         lag_watch.restore()
         sampling_stop = threading.Event()
@@ -130,15 +137,8 @@ class ClusterRun:
                 thread.join()
             self._store(lag_watch, ProgressFile(self._cluster, self._files, tables))
 
-    def _check_append(self, claim: WriterClaim) -> None:
-        claim.check()
-        self._cluster_session.connection.check_cluster()
-
     def _store(self, lag_watch: LagWatch, progress_file: ProgressFile) -> None:
-        """Store the samples and the progress of the tables in files.
-
-        If a write fails, the failure is only logged. An exception would hide the error that ended the run.
-        """
+        """Store both in files. Only log a failure: an exception would hide the error that ended the run."""
         try:
             lag_watch.store()
             progress_file.store()
@@ -154,8 +154,8 @@ class ClusterRun:
     def _sampling_loops(
         self, tables: DeltaTables, lag_watch: LagWatch
     ) -> Mapping[str, Callable[[threading.Event], None]]:
-        sampling, cluster, monitor_state = self._settings.sampling, self._cluster, self._monitor_state
-        groups = Groups(self._cluster_session.connection, self._clock.now_ms)
+        sampling, cluster, monitor_state = self.settings.sampling, self._cluster, self.monitor_state
+        groups = Groups(self.cluster_session.connection, self.clock.now_ms)
         reconciler = (
             None if self._poller else Reconciler(cluster, groups, self._committed_offsets, sampling.reconcile_seconds)
         )
@@ -169,36 +169,22 @@ class ClusterRun:
             after=AfterSample(
                 Feedback(FeedbackWriter(self._files), reconciler, assignors),
                 LogWatch(cluster, monitor_state, self._files),
-                GroupConditions(cluster, monitor_state, tables, self._limits, self._settings.limits_by_group().of_each),
+                GroupConditions(cluster, monitor_state, tables, self._limits, self.settings.limits_by_group().of_each),
                 LagCauses(cluster, monitor_state, tables),
                 Incidents(cluster, monitor_state, tables),
                 LagTables(cluster, monitor_state, tables, sampling.lag_table_seconds),
-                self._shared_resources.upkeep,
+                self.shared.upkeep,
             ),
             interval_seconds=sampling.interval_seconds,
         )
-        page = f"{self._shared_resources.page}/?cluster={quote(cluster, safe='')}"
-        first_report = partial(self._first_report.run, self._cluster_session.connection, page)
-        loops: Mapping[str, Callable[[threading.Event], None]] = {
+        page = f"{self.shared.page}/?cluster={quote(cluster, safe='')}"
+        loops: dict[str, Callable[[threading.Event], None]] = {
             "sampler": sampler.run,
-            "first report": first_report,
+            "first report": partial(self.first_report.run, self.cluster_session.connection, page),
         }
-        return {**loops, **({"poller": self._poller.run} if self._poller else {})}
-
-    def _make_poller(self, stale_after_seconds: float) -> Poller:
-        return Poller(
-            cluster=self._cluster,
-            groups=Groups(self._cluster_session.connection, self._clock.now_ms),
-            monitor_state=self._monitor_state,
-            committed_offsets=self._committed_offsets,
-            files=self._files,
-            now_ms=self._clock.now_ms,
-            interval_seconds=self._settings.sampling.interval_seconds,
-            stale_after_seconds=stale_after_seconds,
-        )
+        if self._poller:
+            loops["poller"] = self._poller.run
+        return loops
 
     def _source_is_alive(self) -> bool:
         return self._keeper.is_alive and (self._poller is None or self._poller.is_fresh())
-
-    def _polled_targets(self, sample: ClusterSample) -> Mapping[int, int] | None:
-        return None if self._poller is None else self._poller.targets(sample)

@@ -1,11 +1,8 @@
 """Log the failures of repeated tasks. A repeated reason is logged only once.
 
-1. If a repeated task fails several times for the same reason, the reason is logged only once. If the task fails again
-   after a success, the reason is logged again.
-2. An expected failure (disk, tables, brokers) is logged as one line. An unexpected failure is logged with its stack
-   trace.
-3. After Spark has ended, every task fails. These failures are not logged, because the end of Spark is logged
-   separately.
+1. If a repeated task fails several times for the same reason, the reason is logged only once until a success.
+2. An expected failure (disk, tables, brokers) is logged as one line. An unexpected failure has its stack trace.
+3. After Spark has ended, every task fails. These failures are not logged: the end of Spark is logged separately.
 4. While brokers do not answer, the log has one warning, even if the reasons differ. When the brokers answer again, one
    more line is logged.
 """
@@ -35,10 +32,7 @@ class SparkEndedError(RemedyError):
 
 
 class FailureLog:
-    """Logs the failures of one repeated task in one thread (rules 1 to 4).
-
-    `what` is the name of the task in log messages.
-    """
+    """Logs the failures of one repeated task in one thread (rules 1 to 4). `what` is the name of the task."""
 
     def __init__(self, cluster: str, what: str) -> None:
         self._cluster = cluster

@@ -1,7 +1,4 @@
-"""Report rewound partitions and lost records of `__consumer_offsets`.
-
-Each event is reported once. The rules are in `integrity/log_integrity.py`.
-"""
+"""Report rewound partitions and lost records of `__consumer_offsets` once (rules: `integrity/log_integrity.py`)."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from streaming.state.monitor_state import MonitorState
 from streaming.state.monitor_view import MonitorView
 
 STORED_ID = "offsets_topic_id"
-"""The name of the checkpoint file that stores the topic id. If the file does not exist, the topic id is unknown."""
+"""The checkpoint file that stores the topic id. If the file does not exist, the topic id is unknown."""
 
 _TOPIC_ID = re.compile(rb"[A-Za-z0-9_-]{22}")
 """The text form of Kafka's 16-byte topic id: URL-safe base64 without padding."""
@@ -28,10 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 def report_rewound(cluster: str, monitor_state: MonitorState, rewound: Collection[int]) -> None:
-    """Store rewound partitions. If some of the partitions are new, log an error.
-
-    The cluster stays not ready until the run ends.
-    """
+    """Store rewound partitions. If some are new, log an error. The cluster stays not ready until the run ends."""
     if new := monitor_state.put_rewound(rewound):
         _log.error(
             "%s: partition %s of %s ends before the offset that the monitor has already read. The partition was"
@@ -46,44 +40,6 @@ def report_rewound(cluster: str, monitor_state: MonitorState, rewound: Collectio
 
 def _remedy(cluster: str) -> str:
     return f"stop the monitor, run `rebalance-monitor rebuild --cluster {shlex.quote(cluster)}`, and start it again"
-
-
-class TopicIdentity:
-    """The id of the topic from which the query has read. Only the sampler's thread calls the methods."""
-
-    def __init__(self, cluster: str, monitor_state: MonitorState, files: Files) -> None:
-        self._cluster = cluster
-        self._monitor_state = monitor_state
-        self._files = files
-        self._known = _stored_id(cluster, files)
-
-    def report(self, topic_id: str | None, positions: Mapping[int, int]) -> None:
-        """Compare the stored id with `topic_id`.
-
-        `topic_id` must be sampled after `positions`. If no id is stored, or if no record was read yet, the method only
-        stores `topic_id`.
-        """
-        if topic_id is None or topic_id == self._known:
-            return
-        if partitions := find_recreated_partitions(positions, self._known, topic_id):
-            self._report_recreated(partitions, topic_id)
-        else:
-            self._files.write(STORED_ID, topic_id.encode())
-            self._known = topic_id
-
-    def _report_recreated(self, partitions: Collection[int], topic_id: str) -> None:
-        is_reported = bool(self._monitor_state.view().health.rewound)
-        self._monitor_state.put_rewound(partitions)
-        if not is_reported:
-            _log.error(
-                "%s: %s was deleted and recreated: its topic id is %s, and was %s when the monitor read it. The monitor"
-                " misses the new records whose offsets are below its old positions, so the cluster is not ready: %s",
-                self._cluster,
-                OFFSETS_TOPIC,
-                topic_id,
-                self._known,
-                _remedy(self._cluster),
-            )
 
 
 def _stored_id(cluster: str, files: Files) -> str | None:
@@ -102,34 +58,6 @@ def _stored_id(cluster: str, files: Files) -> str | None:
     return None if stored is None else stored.decode()
 
 
-class LostRecords:
-    """Reports records that were deleted before the monitor read them. Each loss is reported once.
-
-    Only the sampler's thread calls the methods.
-    """
-
-    def __init__(self, cluster: str) -> None:
-        self._cluster = cluster
-        self._reported: dict[int, int] = {}
-
-    def report(self, lost: Mapping[int, int], positions: Mapping[int, int]) -> None:
-        """Log the number of records that were deleted before the monitor read them.
-
-        `positions` maps partitions to the next offset to read.
-        """
-        new = {number: count for number, count in lost.items() if positions[number] > self._reported.get(number, -1)}
-        self._reported |= {number: positions[number] for number in new}
-        if new:
-            _log.warning(
-                "%s: up to %d records in partition %s of %s were deleted before the monitor read them. The monitor does"
-                " not know their content",
-                self._cluster,
-                sum(new.values()),
-                ", ".join(map(str, sorted(new))),
-                OFFSETS_TOPIC,
-            )
-
-
 class LogWatch:
     """Checks at each sample whether `__consumer_offsets` was truncated or recreated. Also checks for lost records.
 
@@ -139,17 +67,57 @@ class LogWatch:
     def __init__(self, cluster: str, monitor_state: MonitorState, files: Files) -> None:
         self._cluster = cluster
         self._monitor_state = monitor_state
-        self._topic_read = TopicIdentity(cluster, monitor_state, files)
-        self._lost_records = LostRecords(cluster)
+        self._files = files
+        self._topic_id = _stored_id(cluster, files)
+        self._lost_at: dict[int, int] = {}
 
     def report(self, before: MonitorView, sample: ClusterSample) -> None:
         """Compare `sample` with the positions in `before`. The view `before` must be older than the sample."""
         positions = before.health.positions
-        self._topic_read.report(sample.offsets_topic_id, positions)
+        self.report_topic_id(sample.offsets_topic_id, positions)
         report_rewound(
             self._cluster, self._monitor_state, find_truncated_partitions(before.partition_states, sample.offsets_topic)
         )
-        self._lost_records.report(count_lost_offsets(positions, sample.offsets_topic), positions)
+        self.report_lost(count_lost_offsets(positions, sample.offsets_topic), positions)
+
+    def report_topic_id(self, topic_id: str | None, positions: Mapping[int, int]) -> None:
+        """Compare `topic_id` with the stored id. If no id is stored or no record was read yet, only store `topic_id`.
+
+        `topic_id` must be sampled after `positions`.
+        """
+        if topic_id is None or topic_id == self._topic_id:
+            return
+        partitions = find_recreated_partitions(positions, self._topic_id, topic_id)
+        if not partitions:
+            self._files.write(STORED_ID, topic_id.encode())
+            self._topic_id = topic_id
+            return
+        is_reported = bool(self._monitor_state.view().health.rewound)
+        self._monitor_state.put_rewound(partitions)
+        if not is_reported:
+            _log.error(
+                "%s: %s was deleted and recreated: its topic id is %s, and was %s when the monitor read it. The monitor"
+                " misses the new records whose offsets are below its old positions, so the cluster is not ready: %s",
+                self._cluster,
+                OFFSETS_TOPIC,
+                topic_id,
+                self._topic_id,
+                _remedy(self._cluster),
+            )
+
+    def report_lost(self, lost: Mapping[int, int], positions: Mapping[int, int]) -> None:
+        """Log the number of records that were deleted before the monitor read them. Report each loss once."""
+        new = {number: count for number, count in lost.items() if positions[number] > self._lost_at.get(number, -1)}
+        self._lost_at |= {number: positions[number] for number in new}
+        if new:
+            _log.warning(
+                "%s: up to %d records in partition %s of %s were deleted before the monitor read them. The monitor does"
+                " not know their content",
+                self._cluster,
+                sum(new.values()),
+                ", ".join(map(str, sorted(new))),
+                OFFSETS_TOPIC,
+            )
 
 
 class ForeignRecords:

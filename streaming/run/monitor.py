@@ -1,11 +1,11 @@
 """Run the monitor: one HTTP port, one Spark session, and one watch per cluster.
 
-1. If the monitor watches only one cluster, the monitor ends after an error that the operator must correct. The monitor
-   prints one line and returns an exit code.
-2. If the monitor watches several clusters and one watch fails, the cluster of this watch is not ready. The error is
-   logged once. The monitor tries again after increasingly long pauses (`retry_state`). The other clusters are not
-   affected. The failed cluster keeps its totals and its checkpoint. The operator can run `rebuild` for the failed
-   cluster without a stop of the monitor. The next try uses the new checkpoint (`query.restore`).
+1. If the monitor watches only one cluster, it ends after an error that the operator must correct: it prints one line
+   and returns an exit code.
+2. If the monitor watches several clusters and one watch fails, this cluster is not ready. The error is logged once, and
+   the monitor tries again after increasingly long pauses (`retry_state`). The other clusters are not affected. The
+   failed cluster keeps its totals and its checkpoint. The operator can run `rebuild` for it without a stop of the
+   monitor. The next try uses the new checkpoint (`query.restore`).
 3. The port, the tables and Spark are shared resources. If a shared resource fails, the monitor ends, even if it watches
    several clusters.
 4. The watches of all clusters get the stop signal at the same time. Spark is stopped after all watches have ended.
@@ -19,12 +19,12 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import closing, contextmanager
+from functools import partial
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from streaming.config.load import Settings
-from streaming.config.settings import MetricsSettings
 from streaming.delta.on_disk import DeltaTables
 from streaming.delta.table_files import check_tables
 from streaming.errors import RemedyError
@@ -78,7 +78,10 @@ class Monitor:
         `launch` starts Spark's JVM. The start of the JVM may already be in progress.
         """
         self._users_references = users_references(self._settings.evaluation.assignors)
-        access = _access(self._settings.metrics)  # before the brokers: an error in these files is permanent
+        metrics = self._settings.metrics
+        access = read_access(metrics)  # before the brokers: an error in these files is permanent
+        if access.users and not access.certificate and metrics.host not in _LOOPBACK:
+            _log.warning("passwords for the HTTP port are sent unencrypted: set metrics.tls_certificate_file")
         first, *more = self._watches
         if more:
             with self._port(access):
@@ -92,9 +95,8 @@ class Monitor:
     def _connect_until_stop(self, watch: ClusterWatch) -> Connection | None:
         """Connect to the cluster. If `stop` is set before the connection exists, return None immediately.
 
-        A connection attempt takes up to `kafka.connect_timeout_seconds` and cannot be interrupted. So the connection
-        attempt runs in a separate thread. The monitor can stop while the thread runs, because the thread opens nothing
-        that must be closed.
+        A connection attempt takes up to `kafka.connect_timeout_seconds` and cannot be interrupted. So it runs in a
+        separate thread, which opens nothing that must be closed.
         """
         connecting: Future[Connection] = Future()
 
@@ -121,7 +123,14 @@ class Monitor:
             export_options(metrics, self._settings.links),
         )
         pages = Pages(
-            [self._cluster_view(watch, stale_after_ms) for watch in self._watches],
+            [
+                ClusterView(
+                    watch.cluster,
+                    partial(_current_view, watch, stale_after_ms),
+                    RebalanceReader(self._settings.paths.tables, watch.cluster, time.monotonic),
+                )
+                for watch in self._watches
+            ],
             self._settings.evaluation.strategies,
             self._settings.links,
             EventReader(self._settings.paths.tables),
@@ -130,13 +139,6 @@ class Monitor:
             self._page = self._settings.links.page_url or metrics.address(server.port)
             self._on_port(server.port)
             yield
-
-    def _cluster_view(self, watch: ClusterWatch, stale_after_ms: int) -> ClusterView:
-        return ClusterView(
-            watch.cluster,
-            lambda: _current_view(watch, stale_after_ms),
-            RebalanceReader(self._settings.paths.tables, watch.cluster, time.monotonic),
-        )
 
     def _watch_one(self, watch: ClusterWatch, connection: Connection, launch: SparkLaunch) -> None:
         with watch.cluster_session(connection, self._stop) as cluster_session:
@@ -211,14 +213,6 @@ def _reporting_spark_end(shared: SharedResources) -> Iterator[None]:
         if is_running(shared.session):
             raise
         raise SparkEndedError from None
-
-
-def _access(metrics: MetricsSettings) -> Access:
-    """Read the certificate and the users for the HTTP port. Raises AccessError if one of the files cannot be used."""
-    access = read_access(metrics)
-    if access.users and not access.certificate and metrics.host not in _LOOPBACK:
-        _log.warning("passwords for the HTTP port are sent unencrypted: set metrics.tls_certificate_file")
-    return access
 
 
 def _current_view(watch: ClusterWatch, stale_after_ms: int) -> WatchedCluster:

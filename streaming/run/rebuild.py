@@ -3,13 +3,11 @@
 The old checkpoint is moved only after all other steps have succeeded.
 
 1. A rebuild is refused if tables are damaged. With the option `--repair-tables`, the tables are repaired first. The
-   repair moves damaged files to a separate folder and deletes no file. The repair is refused while a monitor writes to
-   the tables. Before rows of a cluster are removed, all existing checkpoints of the cluster are refused until its
-   checkpoint is rebuilt (rule 5 of `run.query.last_checkpoint`).
-2. The new checkpoint is created in the parent folder of the old checkpoint. The old and the new checkpoint are swapped
-   only when the new checkpoint is complete.
-3. If the swap fails, the old checkpoint is moved back to its original path. So a failed rebuild changes nothing except
-   the repaired tables.
+   repair moves damaged files to a separate folder and deletes no file. It is refused while a monitor writes to the
+   tables. Before it removes rows of a cluster, it refuses all existing checkpoints (rule 5 of
+   `run.query.last_checkpoint`).
+2. The new checkpoint is created in the parent folder of the old one. It replaces the old one only when it is complete.
+3. If the swap fails, the old checkpoint is moved back. So a failed rebuild changes only the repaired tables.
 4. If a rebuild is killed, its new checkpoint can remain. On a local disk, the next rebuild removes it.
 """
 
@@ -62,23 +60,20 @@ def rebuild_checkpoint(settings: Settings, stamp: str, on_repair: Callable[[str]
             refuse_damaged_tables(root)
         with spark_session(settings.spark) as session:
             lock.write_holder(jvm_pid(session))
-            with _claim(session, settings, is_repair=on_repair is not None):
+            # Without this claim, a monitor with the old checkpoint could write rows during the rebuild. Later, a
+            # monitor with the new checkpoint would write the same rows again.
+            with WriterClaim(
+                partial(Files, session, root),
+                settings.kafka.cluster,
+                canonical_location(settings.paths.checkpoint),
+                now_ms,
+                threading.Event(),
+                is_repair=on_repair is not None,
+            ):
                 if on_repair is not None:
                     _repair_tables(root, Files(session, root), stamp, on_repair)
                     refuse_damaged_tables(root)
                 return _rebuild(session, settings, stamp)
-
-
-def _claim(session: SparkSession, settings: Settings, *, is_repair: bool) -> WriterClaim:
-    """Claim the exclusive right to write the cluster's rows to the tables.
-
-    Without this claim, a monitor with the old checkpoint could write rows during the rebuild. Later, a monitor with the
-    new checkpoint would write the same rows again.
-    """
-    paths = settings.paths
-    place = canonical_location(paths.checkpoint)
-    open_tables = partial(Files, session, paths.tables)
-    return WriterClaim(open_tables, settings.kafka.cluster, place, now_ms, threading.Event(), is_repair=is_repair)
 
 
 def _repair_tables(root: str, files: Files, stamp: str, on_repair: Callable[[str], None]) -> None:
@@ -101,11 +96,16 @@ def _rebuild(session: SparkSession, settings: Settings, stamp: str) -> str | Non
     new = Files(session, f"{checkpoint}.{stamp}.new")
     tables = DeltaTables(settings.paths.tables, versions_kept_hours=settings.tables.versions_kept_hours)
     try:
-        _remove_leftovers(checkpoint)
+        _remove_leftovers(checkpoint)  # rule 4
         make_checkpoint(session, settings, new, tables)
         return _swap(Files(session, checkpoint), new, f"{checkpoint}.{stamp}")
     except (OSError, PySparkException, Py4JError) as failure:
-        raise RebuildError(_failure_text(checkpoint, failure)) from failure
+        remedy = "check the tables, then run the rebuild again"
+        if isinstance(failure, OSError):
+            remedy = storage_remedy(failure)
+        raise RebuildError(
+            f"the rebuild failed, checkpoint {checkpoint} is unchanged ({plain_cause(failure)}): {remedy}"
+        ) from failure
     finally:
         if new.uri("") != f"{checkpoint}/":
             with suppress(OSError, Py4JError):
@@ -113,7 +113,6 @@ def _rebuild(session: SparkSession, settings: Settings, stamp: str) -> str | Non
 
 
 def _remove_leftovers(checkpoint: str) -> None:
-    """Remove the new checkpoints of killed rebuilds (rule 4)."""
     folder = local_folder(checkpoint)
     if folder is not None:
         parent, leftover = folder.root.parent, re.compile(rf"{re.escape(folder.root.name)}\.[0-9]{{8}}T[0-9]{{6}}\.new")
@@ -133,8 +132,3 @@ def _swap(old: Files, new: Files, aside: str) -> str | None:
             old.move_to(checkpoint)
         raise
     return aside if had_one else None
-
-
-def _failure_text(checkpoint: str, failure: Exception) -> str:
-    remedy = storage_remedy(failure) if isinstance(failure, OSError) else "check the tables, then run the rebuild again"
-    return f"the rebuild failed, checkpoint {checkpoint} is unchanged ({plain_cause(failure)}): {remedy}"

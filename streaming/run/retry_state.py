@@ -46,10 +46,9 @@ class RetryState:
 
 
 def reason_of(error: Exception) -> str:
-    r"""Return the text of an error without the parts that differ in each attempt.
+    r"""Return the text of an error without the stack trace, and without words that contain a digit (ids, ports, times).
 
-    The first line of a Py4J error contains the call, and the second line contains the exception. The other lines are a
-    stack trace, which is removed. Words that contain a digit (ids, ports, times) are also removed.
+    A Py4J error has the call in the first line, the exception in the second, and a stack trace in the others.
 
     >>> reason_of(OSError("An error occurred while calling o17.load.\n: No space left\n\tat Load.java:12"))
     'OSError An error occurred while calling .load.\n: No space left'

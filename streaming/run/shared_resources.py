@@ -18,8 +18,7 @@ from streaming.spark.checkpoint import CheckpointLock
 class SharedResources:
     """The resources that all clusters of one monitor share.
 
-    `users_references` contains a pair (name, reference) for each strategy that users wrote. `page` is the URL of the
-    monitor's pages.
+    `users_references` contains a pair (name, reference) for each users' strategy. `page` is the URL of the pages.
     """
 
     session: SparkSession

@@ -2,10 +2,9 @@
 
 1. The watches of different clusters share only `SharedResources`: Spark, the tables and their maintenance.
 2. When a watch ends, all its threads end. Other watches continue. A watch that has ended can be started again.
-3. If a query fails, the monitor logs the failure and shows the cluster as not ready. The query is started again after a
-   pause. The pause is longer after each further failure (`retry_state`).
-4. A query reads the partitions that existed at the start of the query. If partitions are added, the query is started
-   again.
+3. If a query fails, the monitor logs the failure and shows the cluster as not ready. The query is started again after
+   increasingly long pauses (`retry_state`).
+4. A query reads the partitions that existed at its start. If partitions are added, the query is started again.
 """
 
 from __future__ import annotations
@@ -64,36 +63,27 @@ class ClusterWatch:
 
     @contextmanager
     def cluster_session(self, connection: Connection, stop: threading.Event) -> Iterator[ClusterSession]:
-        """Open the checkpoint and prepare the requests to the cluster.
-
-        Raises RemedyError if the cluster or the checkpoint is not available.
-        """
+        """Open the checkpoint and prepare the requests. Raises RemedyError if one of the two is not available."""
         self.has_session = True
         try:
-            with self._open_session(connection, stop) as session:
-                yield session
+            checkpoint, security = self._settings.paths.checkpoint, self._settings.kafka.security
+            connection.expect_cluster(local_cluster_id(checkpoint))
+            brokers = Brokers(self.cluster, connection, self._clock.now_ms, samples_offsets_topic=not self._is_polled)
+            partitions = [] if self._is_polled else self._offsets_topic_partitions(brokers, stop)
+            with (
+                secrets_file(java_secrets(security, read_secrets(security))) as file,
+                CheckpointLock(checkpoint) as lock,
+            ):
+                check_files(checkpoint)
+                check_key(security, lambda: java_version(find_java()))
+                yield ClusterSession(connection, brokers, partitions, spark_options(security, file), lock)
         finally:
             self.has_session = False
 
-    @contextmanager
-    def _open_session(self, connection: Connection, stop: threading.Event) -> Iterator[ClusterSession]:
-        connection.expect_cluster(local_cluster_id(self._settings.paths.checkpoint))
-        brokers = Brokers(self.cluster, connection, self._clock.now_ms, samples_offsets_topic=not self._is_polled)
-        partitions = [] if self._is_polled else self._offsets_topic_partitions(brokers, stop)
-        security = self._settings.kafka.security
-        with (
-            secrets_file(java_secrets(security, read_secrets(security))) as file,
-            CheckpointLock(self._settings.paths.checkpoint) as lock,
-        ):
-            check_files(self._settings.paths.checkpoint)
-            check_key(security, lambda: java_version(find_java()))
-            yield ClusterSession(connection, brokers, partitions, spark_options(security, file), lock)
-
     def _offsets_topic_partitions(self, brokers: Brokers, stop: threading.Event) -> list[int]:
-        """Return the partitions of `__consumer_offsets`, or an empty list if `stop` is set.
+        """Wait until `__consumer_offsets` exists, and return its partitions. Return an empty list if `stop` is set.
 
-        A new cluster has no `__consumer_offsets` until the first commit. The monitor waits until the topic exists, and
-        is not ready before that.
+        A new cluster has no `__consumer_offsets` until the first commit.
         """
         is_reported = False
         try:

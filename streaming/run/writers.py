@@ -1,29 +1,25 @@
 """Ensure that only one monitor writes the rows of a cluster into the tables.
 
 A second monitor is detected at its start, or at a later renewal. Two monitors with different checkpoints would write
-every row of a cluster twice. Delta cannot prevent duplicate rows of two checkpoints, because a batch id belongs to one
-checkpoint.
+every row of a cluster twice. Delta cannot prevent this, because a batch id belongs to one checkpoint.
 
-1. A monitor stores a record in the folder `_writers/` inside the folder of the tables. There is one record file for
-   each combination of cluster and checkpoint. The monitor renews its record every `RENEW_SECONDS`. When the monitor
-   stops, it removes the record. If `rebuild` replaces the checkpoint, the path and the record file stay the same.
+1. A monitor stores a record in the folder `_writers/` of the tables, with one file for each cluster and checkpoint. It
+   renews the record every `RENEW_SECONDS`, and removes it at the stop. If `rebuild` replaces the checkpoint, the path
+   and the record file stay the same.
 2. At the start, and at each renewal, a monitor reads the records of other writers of its cluster. A writer on this
-   machine is alive if a process with the recorded id and start time exists. A writer on a different machine is alive if
-   it renews its record during the check. The check does not depend on the system time, because the start time of a
-   process is counted in clock ticks since boot. A starting monitor watches the records for at most `WATCH_SECONDS`. So
-   a crashed writer blocks the start only briefly.
+   machine is alive if a process with the recorded id and start time (in clock ticks since boot) exists. A writer on a
+   different machine is alive if it renews its record during the check. A starting monitor watches the records for at
+   most `WATCH_SECONDS`. So a crashed writer blocks the start only briefly.
 3. If two writers are alive, one of them stops (`gives_way`). If one writer is starting and the other already writes,
    the starting writer stops. In all other situations, the writer that started later stops.
 4. Every user who can read the tables can also read the records, and other monitors print the records. So a record does
    not contain a user name or a password.
-5. If a record cannot be read or written, the monitor continues. The monitor logs the failure once. Without the record,
-   a second writer is not detected.
+5. If a record cannot be read or written, the monitor continues, logs the failure once, and detects no second writer.
 6. A writer on a different machine can pause for more than `WATCH_SECONDS`, for example on a suspended machine. Then a
-   new writer treats the paused writer as crashed, and removes the record of the paused writer. So before each append, a
-   monitor reads its own record. If the record is missing or belongs to a different run, the monitor stops without the
-   append. In two cases, both monitors still write. If a monitor pauses between the check and the end of the append, the
-   rows are written twice. If a monitor pauses during a renewal, it writes its record again after the pause. Then both
-   monitors write until one monitor stops (rule 3).
+   new writer removes its record. So before each append, a monitor reads its own record. If the record is missing or
+   belongs to a different run, the monitor stops without the append. In two cases, both monitors still write. If a
+   monitor pauses between the check and the end of the append, the rows are written twice. If a monitor pauses during a
+   renewal, it writes its record again after the pause. Then both monitors write until one monitor stops (rule 3).
 7. A repair changes the rows of all clusters. So it reads the records of all clusters, and stops if a writer is alive.
 """
 
@@ -38,6 +34,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 
@@ -78,8 +75,8 @@ class SecondWriterError(RemedyError):
 class Writer(msgspec.Struct, frozen=True):
     """The content of a record, which describes one run of a monitor.
 
-    `machine` is empty if the operating system has no `/proc`. `process_start_ticks` is None if `machine` is empty, and
-    in records of earlier versions of the monitor.
+    Without `/proc`, `machine` is empty and `process_start_ticks` is None. It is also None in records of earlier
+    versions of the monitor.
     """
 
     run_id: str
@@ -95,10 +92,9 @@ class Writer(msgspec.Struct, frozen=True):
 
 
 def gives_way(mine: Writer, other: Writer) -> bool:
-    """Decide which of two live writers must stop (rule 3).
+    """Return True if `mine` must stop, and False if `other` must stop (rule 3).
 
-    Return True if `mine` must stop, and False if `other` must stop. Only a repair reads records of other clusters, and
-    stops (rule 7).
+    Only a repair reads records of other clusters, and stops (rule 7).
     """
     if mine.cluster != other.cluster:
         return True
@@ -124,9 +120,8 @@ class WriterClaim:
         is_repair: bool = False,
     ) -> None:
         self._open_files = open_files
-        self._opened_files: Files | None = None
         self._stop = stop
-        self._own_name = _name(cluster, checkpoint)
+        self._own_name = f"{FOLDER}/{digest(cluster)}-{digest(checkpoint)}.json"
         self._prefix = "" if is_repair else digest(cluster)
         self._remedy = _REPAIR_REMEDY if is_repair else _REMEDY
         pid = os.getpid()
@@ -200,15 +195,12 @@ class WriterClaim:
             self._write()
 
     def _check_record(self) -> None:
-        """Raise SecondWriterError if a different run replaced or removed the record of this run.
-
-        A missing record is ignored if the last write of the record failed.
-        """
+        """Raise SecondWriterError if a different run replaced or removed the record of this run."""
         content = self._files.read(self._own_name)
         record = _decode(content)
         if record is not None and record.run_id != self._mine.run_id:
             raise self._second_writer_error(self._own_name, record, "took over")
-        if content is None and self._is_stored:
+        if content is None and self._is_stored:  # if the last write failed, no record is normal
             raise SecondWriterError(
                 f"{self._files.uri(self._own_name)}: the record of this monitor is missing. If a monitor pauses for"
                 f" more than {WATCH_SECONDS:.0f} s, a second monitor removes its record and writes. {_REMEDY}"
@@ -231,17 +223,14 @@ class WriterClaim:
                 for name in unknown:
                     self._remove(name)
                 return
-            if unknown:
-                if self._stop.wait(_CHECK_SECONDS):
-                    return
-                unknown = {name: self._read(name) or other for name, other in unknown.items()}
+            if unknown and self._stop.wait(_CHECK_SECONDS):
+                return
+            unknown = {name: self._read(name) or other for name, other in unknown.items()}
 
-    @property
+    @cached_property
     def _files(self) -> Files:
         """The folder of the tables, opened at the first use. Raises an error if Spark has no client for the storage."""
-        if self._opened_files is None:
-            self._opened_files = self._open_files()
-        return self._opened_files
+        return self._open_files()
 
     def _is_alive(self, name: str, other: Writer) -> bool:
         if self._is_here(other):
@@ -263,7 +252,7 @@ class WriterClaim:
         return others
 
     def _read(self, name: str) -> Writer | None:
-        """Read a record. Return None if the record is missing or damaged. A renewal replaces a damaged record."""
+        """Return None if the record is missing or damaged. A renewal replaces a damaged record."""
         return _decode(self._files.read(name))
 
     def _write(self, *, is_writing: bool | None = None) -> None:
@@ -284,16 +273,15 @@ class WriterClaim:
             self._files.delete(name)
 
     def _second_writer_error(self, name: str, other: Writer, verb: str) -> SecondWriterError:
-        writer = (
-            f"process {other.pid} on {other.host} {verb} checkpoint {other.checkpoint} for cluster {other.cluster!r}"
+        return SecondWriterError(
+            f"{self._files.uri(name)}: process {other.pid} on {other.host} {verb} checkpoint {other.checkpoint} for"
+            f" cluster {other.cluster!r}. {self._remedy}"
         )
-        return SecondWriterError(f"{self._files.uri(name)}: {writer}. {self._remedy}")
 
     def _report(self, error: Exception) -> None:
         level = logging.DEBUG if self._is_reported or is_spark_gone(error) else logging.WARNING
-        cause = plain_cause(error)
+        cause, self._is_reported = plain_cause(error), True
         _log.log(level, "%s: cannot check for a second writer: %s: %s", self._mine.cluster, self._own_name, cause)
-        self._is_reported = True
 
 
 def _decode(content: bytes | None) -> Writer | None:
@@ -306,10 +294,9 @@ def _decode(content: bytes | None) -> Writer | None:
 def _process_start_ticks(pid: int) -> int | None:
     """Return the start time of a process in clock ticks since boot (field 22 of `/proc/PID/stat`).
 
-    Return None if the process does not exist or has ended, or if the operating system has no `/proc`. After a process
-    has ended, its state (field 3) is `Z` until the parent process reads the exit code. In a container, the parent
-    process possibly never reads it. Field 2 is the name of the program in brackets. The name can contain spaces and
-    brackets.
+    Return None if the process has ended, or if the operating system has no `/proc`. After a process has ended, its
+    state (field 3) is `Z` until the parent process reads the exit code. In a container, the parent process possibly
+    never reads it. Field 2 is the name of the program in brackets. The name can contain spaces and brackets.
     """
     try:
         state, *fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
@@ -325,10 +312,6 @@ def _machine() -> str:
         return f"{boot_id} {Path('/proc/self/ns/pid').readlink()}"
     except OSError:
         return ""
-
-
-def _name(cluster: str, checkpoint: str) -> str:
-    return f"{FOLDER}/{digest(cluster)}-{digest(checkpoint)}.json"
 
 
 def digest(text: str) -> str:

@@ -1,7 +1,4 @@
-"""Ask the brokers about topics: their partitions, offsets and racks.
-
-`groups.py` contains the requests about groups.
-"""
+"""Ask the brokers about topics: their partitions, offsets and racks."""
 
 from __future__ import annotations
 
@@ -40,10 +37,7 @@ class OffsetsTopicUnreadableError(RemedyError):
 
 
 class Brokers:
-    """Requests about topics. The results of `sample` and `topic_names` contain the time of the request.
-
-    If a broker does not return a value, the value is missing in the result. No value is estimated.
-    """
+    """Requests about topics. If a broker does not return a value, the value is missing in the result."""
 
     def __init__(
         self, cluster: str, connection: Connection, now_ms: Callable[[], int], *, samples_offsets_topic: bool = True
@@ -60,11 +54,7 @@ class Brokers:
         self._failed_before: frozenset[str] = frozenset()
 
     def offsets_topic_partitions(self) -> list[int]:
-        """Return the partition numbers of `__consumer_offsets`.
-
-        Raises OffsetsTopicMissingError if the topic does not exist yet. Raises OffsetsTopicUnreadableError if the
-        monitor has no permission to read the topic.
-        """
+        """Return the partition numbers. Raises OffsetsTopicMissingError or OffsetsTopicUnreadableError."""
         [topic] = self._admin.describe_topics([OFFSETS_TOPIC])
         if not _is_readable(topic):
             raise OffsetsTopicUnreadableError(
@@ -79,10 +69,7 @@ class Brokers:
         return list(range(len(topic["partitions"])))
 
     def topic_names(self) -> TopicNames:
-        """Request all topics from the brokers. Return the name of each topic by topic id.
-
-        The result is empty if the brokers do not use topic ids. Raises KafkaError.
-        """
+        """Return the name of each topic by topic id. Empty if the brokers do not use topic ids. Raises KafkaError."""
         asked_at_ms = self._now_ms()
         described = self._admin.describe_topics()
         ids = ((_topic_id(topic["topic_id"]), topic["name"]) for topic in described if topic["name"])
@@ -104,7 +91,8 @@ class Brokers:
             if topic != OFFSETS_TOPIC
             for partition in range(sampled.partitions or 0)
         ]
-        offsets_topic_partitions = _partition_count(known, OFFSETS_TOPIC)
+        offsets_topic = known.get(OFFSETS_TOPIC, TopicMetadata(None, sampled_at_ms))
+        offsets_topic_partitions = offsets_topic.partitions or 0
         sample = ClusterSample(
             sampled_at_ms=sampled_at_ms,
             topics={topic: sampled for topic, sampled in known.items() if topic != OFFSETS_TOPIC},
@@ -113,7 +101,7 @@ class Brokers:
             offsets_topic=self._offsets_topic_ends(offsets_topic_partitions),
             offsets_topic_partitions=offsets_topic_partitions,
             brokers=len(brokers),
-            offsets_topic_id=known[OFFSETS_TOPIC].topic_id if OFFSETS_TOPIC in known else None,
+            offsets_topic_id=offsets_topic.topic_id,
             offsets_topic_leaders=self._leaders.get(OFFSETS_TOPIC, {}),
             missing_topics=self._missing_topics,
         )
@@ -121,19 +109,18 @@ class Brokers:
         return sample
 
     def last_stable_offsets(self, partitions: Iterable[tuple[str, int]]) -> Offsets:
-        """Return the last stable offset of each partition. Partitions without an answer are not in the result."""
+        """Return the last stable offset of each partition that has an answer."""
         asked = [TopicPartition(topic, partition) for topic, partition in partitions]
         return self._offsets(asked, OffsetSpec.LATEST, IsolationLevel.READ_COMMITTED)
 
     def look(self, looks: Sequence[TailFetch]) -> Mapping[TailFetch, FetchResult]:
-        """Send one fetch request for each element of `looks`, to the leader that the last sample shows."""
+        """Send one fetch request per element, to the leader that the last sample shows."""
         return read_log_tails(self._connection, looks, self._leaders)
 
     def _offsets_topic_ends(self, partitions: int) -> Mapping[int, LogEnds]:
-        """Return the ends of `__consumer_offsets` by partition.
+        """Request the high watermarks before the last stable offsets.
 
-        The high watermarks are requested before the last stable offsets. In the opposite order, a new record between
-        the two requests would look like an open transaction.
+        In the opposite order, a new record between the two requests would look like an open transaction.
         """
         asked = [TopicPartition(OFFSETS_TOPIC, partition) for partition in range(partitions)]
         high_watermarks = self._offsets(asked, OffsetSpec.LATEST)
@@ -148,10 +135,7 @@ class Brokers:
         }
 
     def _describe(self, topics: Iterable[str], brokers: Iterable[Mapping[str, Any]]) -> Mapping[str, TopicMetadata]:
-        """Describe topics. If a topic does not exist, its partition count is None.
-
-        Topics with other errors are not in the result.
-        """
+        """Describe topics. If a topic does not exist, its partition count is None. Omit topics with other errors."""
         sampled_at_ms = self._now_ms()
         racks = {broker["broker_id"]: broker["rack"] for broker in brokers}
         described = self._admin.describe_topics(list(topics))
@@ -171,10 +155,9 @@ class Brokers:
         spec: OffsetSpec,
         isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
     ) -> Offsets:
-        """Request the offsets of all partitions that have a leader.
+        """Omit partitions without a leader, because they cause an error for the whole request.
 
-        Partitions without a leader are omitted, because they cause an error for the whole request. If the request
-        fails, send one request per topic. So an error of one partition affects only one topic.
+        If the request fails, send one request per topic. So an error of one partition affects only one topic.
         """
         asked = {at: spec for at in partitions if at.partition in self._leaders.get(at.topic, ())}
         try:
@@ -194,10 +177,7 @@ class Brokers:
         return answers
 
     def _report_failed(self) -> None:
-        """Log the topics whose offsets are unknown. The first line about a topic is a warning.
-
-        While the offsets of the topic stay unknown, further lines have the level DEBUG.
-        """
+        """Log the topics whose offsets are unknown. Only the first line about a topic is a warning."""
         for topic, error in self._failed.items():
             level = logging.DEBUG if topic in self._failed_before else logging.WARNING
             _log.log(level, "%s: offsets of topic %s are unknown for now: %s", self._cluster, topic, error)
@@ -209,10 +189,7 @@ class Brokers:
 
 
 def _is_readable(topic: Mapping[str, Any]) -> bool:
-    """Return True if the monitor has the permission to read the topic.
-
-    The result is also True for brokers before Kafka 2.3, which do not report permissions.
-    """
+    """Return True also for brokers before Kafka 2.3, which do not report permissions."""
     if topic["error_code"] == TopicAuthorizationFailedError.errno:
         return False
     operations = topic.get("authorized_operations")
@@ -229,12 +206,7 @@ def _is_missing(topic: Mapping[str, Any]) -> bool:
     return topic["error_code"] == UnknownTopicOrPartitionError.errno and ACLOperation.DESCRIBE.name in permissions
 
 
-def _partition_count(topics: Mapping[str, TopicMetadata], topic: str) -> int:
-    return (topics[topic].partitions or 0) if topic in topics else 0
-
-
 def _leaders(topic: Mapping[str, Any]) -> Mapping[int, int]:
-    """Return the leader of each partition. Partitions without a leader are not in the result."""
     leaders = {partition["partition_index"]: partition.get("leader_id", -1) for partition in topic["partitions"]}
     return {partition: leader for partition, leader in leaders.items() if leader >= 0}
 
@@ -248,9 +220,6 @@ def _topic_metadata(topic: Mapping[str, Any], racks: Mapping[int, str | None], s
 
 
 def _topic_id(described: str | None) -> str | None:
-    """Convert kafka-python's hexadecimal topic id to URL-safe base64, as Kafka shows it.
-
-    Return None if the broker does not use topic ids.
-    """
+    """Convert kafka-python's hexadecimal topic id to URL-safe base64. None if the broker does not use topic ids."""
     topic_id = UUID(described or "0" * 32)
     return uuid_text(topic_id.bytes) if topic_id.int else None

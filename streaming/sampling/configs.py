@@ -22,8 +22,7 @@ _MINUTE_MS = 60_000
 class TopicSettings(NamedTuple):
     """Settings of a topic. `retention_ms` is None if the topic does not delete records by time.
 
-    `has_size_limit` is False if the topic never deletes records because of its size. It is True if the topic does so,
-    or if no broker returned `retention.bytes`.
+    `has_size_limit` is True if the topic deletes records because of its size, or if `retention.bytes` is unknown.
     """
 
     retention_ms: int | None
@@ -38,20 +37,17 @@ class Configs:
         self._connection = connection
 
     def offsets_retention_ms(self) -> int | None:
-        """Return `offsets.retention.minutes` in milliseconds, or None if no broker returns it.
+        """Return the shortest `offsets.retention.minutes` of all brokers in milliseconds, or None if unknown.
 
-        A coordinator keeps the committed offsets of an inactive group for `offsets.retention.minutes`. The brokers can
-        have different values, so this function returns the shortest value of all brokers.
+        A coordinator keeps the committed offsets of an inactive group for this time.
         """
-        brokers = self._connection.broker_ids()
         requests = [
             (broker, configs_request(ConfigResourceType.BROKER, [str(broker)], [OFFSETS_RETENTION]))
-            for broker in brokers
+            for broker in self._connection.broker_ids()
         ]
-        found = [
-            settings for response in self._connection.ask_each(requests) for settings in _settings(response).values()
-        ]
-        minutes = [number for settings in found if (number := _number(settings.get(OFFSETS_RETENTION))) is not None]
+        responses = self._connection.ask_each(requests)
+        numbers = [_number(each.get(OFFSETS_RETENTION)) for one in responses for each in _settings(one).values()]
+        minutes = [number for number in numbers if number is not None]
         return min(minutes) * _MINUTE_MS if minutes else None
 
     def topic_settings(self, topics: Sequence[str]) -> Mapping[str, TopicSettings]:
@@ -72,7 +68,6 @@ def configs_request(kind: ConfigResourceType, names: Sequence[str], settings: Se
 
 
 def _settings(response: Message | KafkaError) -> Mapping[str, Mapping[str, str | None]]:
-    """Return the settings of each resource in the response. Resources with an error are not included."""
     if isinstance(response, KafkaError):
         return {}
     return {

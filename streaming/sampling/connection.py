@@ -26,10 +26,6 @@ BrokerRequest = tuple[int | None, Message]
 """The id of a broker, and the request for this broker. If the id is None, the request can go to any broker."""
 
 
-Received = tuple[bytes, KafkaError | None]
-"""The bytes that were read from a socket, and an error if the connection has ended."""
-
-
 class BrokerUnreachableError(RemedyError):
     """Error: no broker answered in time."""
 
@@ -52,11 +48,6 @@ class _BootstrapState:
     client: KafkaNetClient | None = None
     failure: BaseException | None = None
     is_over: bool = False
-
-    def close_client(self) -> None:
-        """Close the client after a failed start, so that its thread ends and its sockets are closed."""
-        if self.client is not None:
-            self.client.close()
 
     def refusal(self) -> str | None:
         return None if self.is_over or self.failure is None else refusal(self.failure, self.security)
@@ -93,7 +84,7 @@ class _ConnectionManager(KafkaConnectionManager):  # type: ignore[misc]
         self._start.failure = error
 
 
-def _bytes_before_end(receive: Callable[[], Received]) -> Received:
+def _bytes_before_end(receive: Callable[[], tuple[bytes, KafkaError | None]]) -> tuple[bytes, KafkaError | None]:
     """If a read returns bytes together with an error, return only the bytes.
 
     The next read of the socket returns the error again. Without this function, kafka-python 3.0 loses the bytes.
@@ -111,19 +102,9 @@ class Connection:
     _expected_cluster_id: str | None = None
 
     def __init__(self, kafka: KafkaSettings, request_timeout_seconds: float) -> None:
-        """Connect. Raises BrokerUnreachableError if no broker answers in time.
-
-        Raises AccessRefusedError immediately if access is refused.
-        """
+        """Connect. Raises BrokerUnreachableError after the timeout, or AccessRefusedError immediately."""
         self._kafka = kafka
         start = _BootstrapState(kafka.security)
-        try:
-            self._connect(kafka, request_timeout_seconds, start)
-        except BaseException:
-            start.close_client()
-            raise
-
-    def _connect(self, kafka: KafkaSettings, request_timeout_seconds: float, start: _BootstrapState) -> None:
         try:
             self.admin = KafkaAdminClient(
                 bootstrap_servers=kafka.bootstrap_servers.split(","),
@@ -140,19 +121,20 @@ class Connection:
                 f"no broker at {kafka.bootstrap_servers} answered within {kafka.connect_timeout_seconds:g} s"
                 f" ({type(error).__name__}): {suspicion(start.failure, kafka.security)}"
             ) from None
+        else:
+            start.is_over = True
+        finally:
+            if not start.is_over and start.client is not None:
+                start.client.close()  # ends its thread and closes its sockets
         # The client has no public method to send an arbitrary request to a chosen broker.
         self._manager = self.admin._manager  # noqa: SLF001
-        start.is_over = True
 
     def close(self) -> None:
         """Close the connection."""
         self.admin.close()
 
     def broker_ids(self) -> list[int]:
-        """Return the sorted ids of all live brokers. Raises KafkaError if no broker answers.
-
-        Raises DifferentClusterError if the brokers do not belong to the expected cluster.
-        """
+        """Return the sorted ids of all live brokers. Raises KafkaError or DifferentClusterError."""
         self._manager.run(self._manager.cluster.refresh_metadata)
         self.check_cluster()
         return list(self.broker_addresses())
@@ -164,14 +146,11 @@ class Connection:
 
     @property
     def cluster_id(self) -> str | None:
-        """Kafka's id of the cluster, from the last metadata response. None if the brokers do not return an id."""
+        """Kafka's id of the cluster, from the last metadata response. None if the brokers return no id."""
         return self._manager.cluster.cluster_id or None
 
     def expect_cluster(self, cluster_id: str | None) -> None:
-        """Set the id of the only cluster that this connection may use. None allows every cluster.
-
-        Raises DifferentClusterError if the brokers belong to a different cluster.
-        """
+        """Set the id of the only allowed cluster. None allows every cluster. Raises DifferentClusterError."""
         self._expected_cluster_id = cluster_id
         self.check_cluster()
 
@@ -192,14 +171,11 @@ class Connection:
 
     @property
     def kafka_version(self) -> str:
-        """The Kafka version of the brokers, as kafka-python detects it, for example "4.1".
-
-        The brokers can be newer than the detected version.
-        """
+        """The version that kafka-python detects, for example "4.1". The brokers can be newer."""
         return ".".join(map(str, self._manager.broker_version))
 
     def ask_each(self, requests: Sequence[BrokerRequest]) -> list[Message | KafkaError]:
-        """Send requests. Return the response or the error of each request, in the order of the requests.
+        """Return the response or the error of each request, in the order of the requests.
 
         Requests to different brokers run in parallel. Each broker receives its requests one after the other, because
         the client limits the number of open requests.

@@ -24,9 +24,7 @@ GROUPS_PER_REQUEST = 500
 
 
 def error_name(error: type[KafkaError] | KafkaError) -> str:
-    """Return Kafka's name of an error, in lower case.
-
-    If the error comes from the client itself, return the name of the error class.
+    """Return Kafka's name of an error in lower case, or the name of the class of a client's own error.
 
     >>> error_name(for_code(30)), error_name(KafkaError())
     ('group_authorization_failed', 'KafkaError')
@@ -36,7 +34,7 @@ def error_name(error: type[KafkaError] | KafkaError) -> str:
 
 
 def read_error_code(error_code: int) -> Unanswered | None:
-    """Convert the error code of a response to Unanswered. Return None if the code means "no error"."""
+    """Return None if the code means "no error"."""
     return None if error_code == NoError.errno else Unanswered(error_name(for_code(error_code)))
 
 
@@ -45,10 +43,7 @@ _MOVED = Unanswered(error_name(NotCoordinatorError))
 
 @dataclass(frozen=True, slots=True)
 class GroupApi(Generic[Answer]):
-    """A request that covers several groups, and its response.
-
-    `request` creates a request from group ids. `answers` reads the result of each group from the response.
-    """
+    """`request` creates a request from group ids. `answers` reads the result of each group from the response."""
 
     request: Callable[[Sequence[str]], Message]
     answers: Callable[[Sequence[str], Message], Mapping[str, Answer]]
@@ -90,10 +85,15 @@ class Coordinators:
 
     def _find_coordinators(self, ids: Sequence[str]) -> Mapping[str, int | Unanswered]:
         chunks = list(_chunks(ids, GROUPS_PER_REQUEST))
-        responses = self._connection.ask_each([(None, _coordinators_request(chunk)) for chunk in chunks])
+        kind = CoordinatorType.GROUP.value
+        responses = self._connection.ask_each(
+            [(None, FindCoordinatorRequest(key_type=kind, coordinator_keys=chunk, min_version=4)) for chunk in chunks]
+        )
         if any(isinstance(response, IncompatibleBrokerVersion) for response in responses):
             chunks = [[group_id] for group_id in ids]  # brokers before 3.0 accept one group per request
-            responses = self._connection.ask_each([(None, _coordinator_request(group_id)) for group_id in ids])
+            responses = self._connection.ask_each(
+                [(None, FindCoordinatorRequest(key=group_id, key_type=kind, max_version=3)) for group_id in ids]
+            )
         coordinators: dict[str, int | Unanswered] = {}
         for chunk, response in zip(chunks, responses, strict=True):
             coordinators.update(_answers_by_group(chunk, response, _read_coordinators))
@@ -103,29 +103,16 @@ class Coordinators:
 def _answers_by_group(
     ids: Sequence[str], response: Message, answers: Callable[[Sequence[str], Message], Mapping[str, Answer]]
 ) -> Mapping[str, Answer | Unanswered]:
-    """Return the answer for each group. If the response does not contain a group, the answer is Unanswered."""
-    unanswered: dict[str, Answer | Unanswered] = dict.fromkeys(ids, Unanswered("no_answer"))
     if isinstance(response, KafkaError):
         return dict.fromkeys(ids, Unanswered(error_name(response)))
-    return {**unanswered, **answers(ids, response)}
+    return {**dict.fromkeys(ids, Unanswered("no_answer")), **answers(ids, response)}
 
 
 def _read_coordinators(ids: Sequence[str], response: Message) -> Mapping[str, int | Unanswered]:
-    """Read the coordinator of each group from a response.
-
-    Before protocol version 4, a response is for one group only and does not contain the group id.
-    """
+    """Before protocol version 4, a response is for one group only and does not contain the group id."""
     if response.API_VERSION < 4:
         return {ids[0]: read_error_code(response.error_code) or response.node_id}
     return {one.key: read_error_code(one.error_code) or one.node_id for one in response.coordinators}
-
-
-def _coordinators_request(ids: Sequence[str]) -> Message:
-    return FindCoordinatorRequest(key_type=CoordinatorType.GROUP.value, coordinator_keys=list(ids), min_version=4)
-
-
-def _coordinator_request(group_id: str) -> Message:
-    return FindCoordinatorRequest(key=group_id, key_type=CoordinatorType.GROUP.value, max_version=3)
 
 
 def _chunks(ids: Sequence[str], size: int) -> Iterator[list[str]]:

@@ -5,7 +5,7 @@ The responses of the classic protocol, KIP-848, KIP-932 and KIP-1071 are convert
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -30,17 +30,6 @@ from streaming.sampling.messages import (
     ShareGroupDescribeRequest,
     StreamsGroupDescribeRequest,
 )
-
-
-def _response_reader(
-    read: Callable[[Message], DescribedGroup],
-) -> Callable[[Sequence[str], Message], Mapping[str, Description]]:
-    """Return a function that reads all groups of a response. `read` is called only for groups without an error."""
-
-    def answers(_ids: Sequence[str], response: Message) -> Mapping[str, Description]:
-        return {group.group_id: _read_group(group, read) for group in response.groups}
-
-    return answers
 
 
 def _read_group(group: Message, read: Callable[[Message], DescribedGroup]) -> Description:
@@ -141,22 +130,19 @@ def _held_topics(topics: Iterable[Message]) -> tuple[HeldTopic, ...]:
     return tuple(sorted(held, key=lambda topic: topic.topic))
 
 
-def _describe_groups(ids: Sequence[str]) -> Message:
-    return DescribeGroupsRequest(groups=list(ids), include_authorized_operations=False)
+def _api(request: Message, ids_field: str, read: Callable[[Message], DescribedGroup]) -> GroupApi[Description]:
+    return GroupApi(
+        lambda ids: request(**{ids_field: list(ids)}, include_authorized_operations=False),
+        lambda _ids, response: {group.group_id: _read_group(group, read) for group in response.groups},
+    )
 
 
-def _by_group_ids(request: Message) -> Callable[[Sequence[str]], Message]:
-    return lambda ids: request(group_ids=list(ids), include_authorized_operations=False)
-
-
-DescribeApi = GroupApi[Description]
-
-DESCRIBE_APIS: Mapping[str, DescribeApi] = MappingProxyType(
+DESCRIBE_APIS: Mapping[str, GroupApi[Description]] = MappingProxyType(
     {
-        CLASSIC: GroupApi(_describe_groups, _response_reader(_read_classic)),
-        CONSUMER: GroupApi(_by_group_ids(ConsumerGroupDescribeRequest), _response_reader(_read_consumer)),
-        SHARE: GroupApi(_by_group_ids(ShareGroupDescribeRequest), _response_reader(_read_share)),
-        STREAMS: GroupApi(_by_group_ids(StreamsGroupDescribeRequest), _response_reader(_read_streams)),
+        CLASSIC: _api(DescribeGroupsRequest, "groups", _read_classic),
+        CONSUMER: _api(ConsumerGroupDescribeRequest, "group_ids", _read_consumer),
+        SHARE: _api(ShareGroupDescribeRequest, "group_ids", _read_share),
+        STREAMS: _api(StreamsGroupDescribeRequest, "group_ids", _read_streams),
     }
 )
 """For each group type, the request that describes groups of this type."""

@@ -1,11 +1,11 @@
 """Read the log of users' topics at given offsets (`TailFetch`), with one fetch request per offset.
 
-Each request is for one partition only. A broker always returns the first batch of the first partition, even if this
-batch exceeds the size limit. For all other partitions of a request, the broker omits batches that exceed the limit
-(KIP-74). So an empty response means that no batch exists between the requested offset and the last stable offset.
-Tiered storage (KIP-405) is an exception. If a batch is in tiered storage, and the broker does not read it in time, the
-response is also empty. The newest segment of a log is always on the broker's disk. So an empty response is used only if
-the requested offset is at most EMPTY_WITHIN offsets before the last stable offset.
+Each request is for one partition only. A broker returns the first batch of the first partition even if it exceeds the
+size limit. For the other partitions of a request, it omits such a batch (KIP-74). So an empty response means that no
+batch exists between the requested offset and the last stable offset. Tiered storage (KIP-405) is an exception: if the
+broker does not read a batch from it in time, the response is also empty. The newest segment of a log is always on the
+broker's disk. So an empty response is used only if the requested offset is at most EMPTY_WITHIN offsets before the last
+stable offset.
 
 Only the batch headers are read. With read_committed, the response lists the aborted transactions. The requests need
 READ on the topic. Without READ, it stays unknown which record a group reads next.
@@ -21,13 +21,10 @@ from kafka.protocol.consumer.offsets import IsolationLevel
 
 from streaming.evaluation.lag.next_offsets import FetchFailure, FetchResult, TailFetch
 from streaming.protocol.record_batches import AbortedTransaction, Tail, batch_times, next_record
-from streaming.sampling.connection import Connection, Message
+from streaming.sampling.connection import BrokerRequest, Connection, Message
 
 _MAX_BYTES = 4096
-"""The size limit of a response, in bytes. A response of this size can contain several transaction markers.
-
-If the first batch is larger than the limit, the broker still returns the complete batch.
-"""
+"""The size limit of a response, in bytes. A response of this size can contain several transaction markers."""
 
 _MAX_BYTES_OF_NEXT = 65_536
 """The size limit in bytes after a fetch that found no record. Many records of aborted transactions can follow."""
@@ -65,16 +62,14 @@ def read_batch_times(
 def _fetch_each(
     connection: Connection, looks: Sequence[TailFetch], leaders: Mapping[str, Mapping[int, int]]
 ) -> Sequence[tuple[TailFetch, Message | KafkaError]]:
-    """Send the requests to the leaders of the partitions. Omit partitions without a leader."""
     with_leaders = [(look, leaders.get(look.topic, {}).get(look.partition)) for look in looks]
     requested = [(look, leader) for look, leader in with_leaders if leader is not None]
-    responses = connection.ask_each([(leader, _fetch(look)) for look, leader in requested])
+    requests: list[BrokerRequest] = []
+    for look, leader in requested:
+        max_bytes = _MAX_BYTES if look.from_offset == look.committed_offset else _MAX_BYTES_OF_NEXT
+        requests.append((leader, fetch_request(look.topic, look.partition, look.from_offset, max_bytes)))
+    responses = connection.ask_each(requests)
     return [(look, response) for (look, _), response in zip(requested, responses, strict=True)]
-
-
-def _fetch(look: TailFetch) -> Message:
-    max_bytes = _MAX_BYTES if look.from_offset == look.committed_offset else _MAX_BYTES_OF_NEXT
-    return fetch_request(look.topic, look.partition, look.from_offset, max_bytes)
 
 
 def fetch_request(topic: str, partition: int, from_offset: int, max_bytes: int) -> Message:
@@ -107,11 +102,6 @@ def _seen(look: TailFetch, response: Message | KafkaError) -> FetchResult:
 
 
 def _tail(look: TailFetch, partition: Message) -> Tail | None:
-    """Return the result of the search for the next record. Return None if the response does not show a result.
-
-    If the response contains no batches, there is no record from the requested offset to the last stable offset. This
-    result is used only if these two offsets differ by at most EMPTY_WITHIN.
-    """
     if not partition.records:
         end = max(look.from_offset, partition.last_stable_offset)
         return Tail(end, is_record=False, read_to=end) if end - look.from_offset <= EMPTY_WITHIN else None

@@ -93,15 +93,11 @@ def _tls_options(security: SecuritySettings) -> Mapping[str, str]:
 
 
 def _sasl_options(security: SecuritySettings) -> Mapping[str, str]:
-    if security.mechanism is None:
-        return {}
-    if security.mechanism != "OAUTHBEARER":
-        return {"sasl.mechanism": security.mechanism}
-    return {
-        "sasl.mechanism": security.mechanism,
-        "sasl.login.callback.handler.class": _OAUTH_LOGIN,
-        "sasl.oauthbearer.token.endpoint.url": str(security.oauth_token_endpoint),
-    }
+    options = {} if security.mechanism is None else {"sasl.mechanism": str(security.mechanism)}
+    if security.mechanism == "OAUTHBEARER":
+        options["sasl.login.callback.handler.class"] = _OAUTH_LOGIN
+        options["sasl.oauthbearer.token.endpoint.url"] = str(security.oauth_token_endpoint)
+    return options
 
 
 def check_key(security: SecuritySettings, java_version: Callable[[], int]) -> None:
@@ -111,15 +107,13 @@ def check_key(security: SecuritySettings, java_version: Callable[[], int]) -> No
     """
     if security.key_file is None or not security.has_key_password:
         return
-    if _PBES2 in _decode_pem(security.key_file.read_text("ascii")) and java_version() == _JAVA_WITHOUT_PBES2:
+    pem = security.key_file.read_text("ascii")
+    key = base64.b64decode(pem.partition("PRIVATE KEY-----")[2].partition("-----")[0])
+    if _PBES2 in key and java_version() == _JAVA_WITHOUT_PBES2:
         raise KeyEncryptionError(
             f"Java 17 cannot decrypt {security.key_file} (PBES2): use Java 21, remove the password of the key, or"
             " encrypt it with `openssl pkcs8 -topk8 -v1 PBE-SHA1-3DES`"
         )
-
-
-def _decode_pem(pem: str) -> bytes:
-    return base64.b64decode(pem.partition("PRIVATE KEY-----")[2].partition("-----")[0])
 
 
 def _file_reference(file: Path) -> str:
@@ -144,6 +138,6 @@ def _jaas_line(mechanism: str, security: SecuritySettings, secrets: Secrets) -> 
 
 
 def _quote_for_jaas(value: str) -> str:
-    """Quote a value for the JAAS line. Java's StreamTokenizer parses the JAAS line."""
+    """Quote a value for Java's StreamTokenizer, which parses the JAAS line."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
     return f'"{escaped}"'

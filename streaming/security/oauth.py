@@ -48,7 +48,9 @@ class ClientCredentialsTokens(AbstractTokenProvider):  # type: ignore[misc]
         super().__init__()
         self._endpoint = str(security.oauth_token_endpoint)
         self._scope = security.oauth_scope
-        self._credentials = _basic_credentials(str(security.oauth_client_id), secrets.oauth_client_secret or "")
+        # As in Kafka's Java client, the values are not URL-encoded: most endpoints expect plain values (KIP-1025).
+        credentials = f"{security.oauth_client_id}:{secrets.oauth_client_secret or ''}"
+        self._authorization = "Basic " + base64.b64encode(credentials.encode()).decode()
         self._now_seconds = now_seconds
         context = ssl.create_default_context(cafile=security.oauth_ca_file)
         self._opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context), _RejectRedirects)
@@ -69,7 +71,7 @@ class ClientCredentialsTokens(AbstractTokenProvider):  # type: ignore[misc]
         request = urllib.request.Request(  # noqa: S310 - the settings allow http and https only
             self._endpoint,
             data=urllib.parse.urlencode(form).encode(),
-            headers={"Authorization": self._credentials, "Accept": "application/json"},
+            headers={"Authorization": self._authorization, "Accept": "application/json"},
         )
         try:
             with self._opener.open(request, timeout=REQUEST_TIMEOUT_SECONDS) as response:
@@ -83,14 +85,6 @@ class ClientCredentialsTokens(AbstractTokenProvider):  # type: ignore[misc]
 
     def _fail(self, problem: str, settings: str) -> NoReturn:
         raise TokenError(f"the token endpoint {without_credentials(self._endpoint)} {problem}: check {settings}")
-
-
-def _basic_credentials(client_id: str, client_secret: str) -> str:
-    """Return the same Authorization header as Kafka's Java client.
-
-    The values are not URL-encoded, because most endpoints expect plain values (KIP-1025).
-    """
-    return "Basic " + base64.b64encode(f"{client_id}:{client_secret}".encode()).decode()
 
 
 def _parse_token(body: bytes) -> tuple[str, float]:

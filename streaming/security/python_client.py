@@ -7,11 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from kafka.errors import (
-    IllegalSaslStateError,
-    SaslAuthenticationFailedError,
-    UnsupportedSaslMechanismError,
-)
+from kafka.errors import IllegalSaslStateError, SaslAuthenticationFailedError, UnsupportedSaslMechanismError
 
 from streaming.config.security import Secrets, SecuritySettings
 from streaming.security.oauth import ClientCredentialsTokens, TokenError

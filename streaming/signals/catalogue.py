@@ -38,10 +38,7 @@ def _subject(module: ModuleType) -> Subject:
 
 
 SUBJECTS: Final[tuple[Subject, ...]] = tuple(
-    map(
-        _subject,
-        (fairness, rebalances, lag, partitions, groups, members, monitor, kafka_exporter, kafka_lag_exporter),
-    ),
+    map(_subject, (fairness, rebalances, lag, partitions, groups, members, monitor, kafka_exporter, kafka_lag_exporter))
 )
 """All subjects, in the order in which an on-call engineer needs them. The metrics of other exporters come last."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import Final
 
 from streaming.signals.signal import OF_A_GROUP, PARTITION, Signal
@@ -37,20 +36,18 @@ ASSIGNMENT_VERDICT: Final = Signal(
     name="rebalance_monitor_assignment_verdict",
     unit="boolean",
     labels=(*OF_A_GROUP, "strategy", "verdict"),
-    label_values=MappingProxyType(
-        {
-            "verdict": (
-                "match",
-                "drift",
-                "equivalent",
-                "withheld",
-                "differs_from_java",
-                "rebalancing",
-                "unknown",
-                "not_evaluated",
-            )
-        }
-    ),
+    label_values={
+        "verdict": (
+            "match",
+            "drift",
+            "equivalent",
+            "withheld",
+            "differs_from_java",
+            "rebalancing",
+            "unknown",
+            "not_evaluated",
+        )
+    },
     help="The value is 1 for the current verdict on the group's assignment. The label `verdict` shows whether the"
     " assignment follows the group's strategy. Other verdicts have no series.",
     unknown="The group has no members, or the group does not assign topic partitions to members.",
@@ -68,9 +65,7 @@ IMBALANCE_SCORE: Final = Signal(
     name="rebalance_monitor_imbalance_score",
     unit="score",
     labels=(*OF_A_GROUP, "measure", "scope"),
-    label_values=MappingProxyType(
-        {"measure": ("partitions", "lag", "throughput"), "scope": ("member", "host")},
-    ),
+    label_values={"measure": ("partitions", "lag", "throughput"), "scope": ("member", "host")},
     granularity=PARTITION,
     help="Fairness score from 0 to 100. The score is 100 if no valid assignment shares the work more evenly. The score"
     " is 0 if one member or one client host does all the work, and a fairer assignment exists.",
@@ -84,7 +79,7 @@ WORK_IMBALANCE_RATIO: Final = Signal(
     name="rebalance_monitor_work_imbalance_ratio",
     unit="ratio",
     labels=(*OF_A_GROUP, "measure", "scope"),
-    label_values=MappingProxyType({"measure": ("lag", "throughput"), "scope": ("member", "host")}),
+    label_values={"measure": ("lag", "throughput"), "scope": ("member", "host")},
     granularity=PARTITION,
     help="Work of the busiest member, divided by the mean work of all members. If the label `measure` is `lag`, work is"
     " the lag in records. If `measure` is `throughput`, work is the throughput in records per second. If the label"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import Final
 
 from streaming.signals.signal import CLUSTER, OF_A_CLUSTER, OF_A_GROUP, PARTITION, Signal
@@ -22,13 +21,11 @@ GROUP_INFO: Final = Signal(
         "max_severity",
         "ignore_alerts",
     ),
-    label_values=MappingProxyType(
-        {
-            "group_type": ("classic", "consumer", "share", "streams"),
-            "max_severity": ("critical", "warning", "info"),
-            "ignore_alerts": ("true", "false"),
-        }
-    ),
+    label_values={
+        "group_type": ("classic", "consumer", "share", "streams"),
+        "max_severity": ("critical", "warning", "info"),
+        "ignore_alerts": ("true", "false"),
+    },
     help="The labels describe the type, strategy, state, coordinator and settings of the group. The value is always 1."
     " The labels `group_type`, `protocol_type`, `protocol` and `state` use Kafka's names. The label `state` is Unknown"
     " if records of the group are missing, or if an open transaction blocks the group's partition of"
@@ -45,7 +42,7 @@ GROUP_LIMIT: Final = Signal(
     name="rebalance_monitor_group_limit",
     unit="seconds",
     labels=(*OF_A_GROUP, "limit"),
-    label_values=MappingProxyType({"limit": ("max_lag_seconds", "critical_lag_seconds", "max_commit_gap_seconds")}),
+    label_values={"limit": ("max_lag_seconds", "critical_lag_seconds", "max_commit_gap_seconds")},
     help="Limit for the lag or the commit gap of the group, in seconds. The label `limit` names the limit. The limits"
     " come from the entries `[[groups]]` in the settings. A warning fires if the lag in seconds is above"
     " `max_lag_seconds`. A critical alert fires if the lag in seconds is above `critical_lag_seconds`. A warning also"

@@ -5,7 +5,6 @@ All values come from the last sample of the brokers.
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import Final
 
 from streaming.signals.signal import OF_A_GROUP, PARTITION, Signal
@@ -39,18 +38,16 @@ LAG_UNKNOWN_PARTITIONS: Final = Signal(
     name="rebalance_monitor_lag_unknown_partitions",
     unit="partitions",
     labels=(*OF_A_GROUP, "reason"),
-    label_values=MappingProxyType(
-        {
-            "reason": (
-                "blocked",
-                "topic_deleted",
-                "partition_deleted",
-                "no_end_offset",
-                "end_before_commit",
-                "maybe_only_markers",
-            )
-        }
-    ),
+    label_values={
+        "reason": (
+            "blocked",
+            "topic_deleted",
+            "partition_deleted",
+            "no_end_offset",
+            "end_before_commit",
+            "maybe_only_markers",
+        )
+    },
     help="Number of the group's partitions with unknown lag, by reason.",
     unknown="The lag of every partition is known.",
     example='sum by (cluster, group) (rebalance_monitor_lag_unknown_partitions{reason!="topic_deleted"})',
@@ -69,7 +66,7 @@ GROUP_STATUS: Final = Signal(
     name="rebalance_monitor_group_status",
     unit="boolean",
     labels=(*OF_A_GROUP, "status"),
-    label_values=MappingProxyType({"status": ("OK", "WARN", "STOP", "STALL", "REWIND")}),
+    label_values={"status": ("OK", "WARN", "STOP", "STALL", "REWIND")},
     help="The value is 1 for the current status of the group. The status of a group is the worst status of its"
     " partitions. The other statuses of the group have no series.",
     unknown="The status of every partition is unknown.",
@@ -161,20 +158,18 @@ GROUP_LAG_CAUSE_INFO: Final = Signal(
     name="rebalance_monitor_group_lag_cause_info",
     unit="boolean",
     labels=(*OF_A_GROUP, "cause", "topic", "partition", "client_id", "client_host"),
-    label_values=MappingProxyType(
-        {
-            "cause": (
-                "rebalancing",
-                "stopped",
-                "hot_partition",
-                "assignment",
-                "slow_member",
-                "slow_host",
-                "under_provisioned",
-                "unknown",
-            )
-        }
-    ),
+    label_values={
+        "cause": (
+            "rebalancing",
+            "stopped",
+            "hot_partition",
+            "assignment",
+            "slow_member",
+            "slow_host",
+            "under_provisioned",
+            "unknown",
+        )
+    },
     help="The labels describe the cause of the group's lag. The value is always 1. The label `cause` names the cause."
     " Each of the other labels is empty, or names the partition, member or client host that causes the lag. The group's"
     " page shows the evidence for the cause.",

@@ -5,7 +5,6 @@ The setting `metrics.granularity` selects the metrics that are exported for ever
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import Final
 
 from streaming.signals.signal import OF_A_GROUP, PARTITION, TOPIC, Signal
@@ -69,7 +68,7 @@ PARTITION_STATUS: Final = Signal(
     name="rebalance_monitor_partition_status",
     unit="boolean",
     labels=(*_OF_A_PARTITION, "status"),
-    label_values=MappingProxyType({"status": ("OK", "WARN", "STOP", "STALL", "REWIND")}),
+    label_values={"status": ("OK", "WARN", "STOP", "STALL", "REWIND")},
     granularity=PARTITION,
     help="The value is 1 for the current status of the partition. The other statuses of the partition have no series.",
     unknown="The lag of the partition is unknown, or the monitor has not seen a commit for the partition yet. The"

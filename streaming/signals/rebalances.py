@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import Final
 
 from streaming.signals.signal import COUNTER, HISTOGRAM, OF_A_GROUP, PARTITION, Signal
@@ -42,20 +41,18 @@ REBALANCES_BY_CAUSE: Final = Signal(
     kind=COUNTER,
     unit="rebalances",
     labels=(*OF_A_GROUP, "cause"),
-    label_values=MappingProxyType(
-        {
-            "cause": (
-                "strategy_changed",
-                "member_gone",
-                "member_joined",
-                "subscription_changed",
-                "metadata_changed",
-                "cooperative_followup",
-                "unexplained",
-                "unknown",
-            )
-        }
-    ),
+    label_values={
+        "cause": (
+            "strategy_changed",
+            "member_gone",
+            "member_joined",
+            "subscription_changed",
+            "metadata_changed",
+            "cooperative_followup",
+            "unexplained",
+            "unknown",
+        )
+    },
     granularity=PARTITION,
     help="Number of rebalances since the monitor first saw the group, by main cause. The value counts only"
     " generations with a record in __consumer_offsets.",
@@ -67,7 +64,7 @@ MOVED_PARTITIONS: Final = Signal(
     kind=COUNTER,
     unit="partitions",
     labels=(*OF_A_GROUP, "necessary"),
-    label_values=MappingProxyType({"necessary": ("true", "false", "unknown")}),
+    label_values={"necessary": ("true", "false", "unknown")},
     granularity=PARTITION,
     help="Number of partitions that moved to a different owner. If the label `necessary` is `false`, a valid assignment"
     " without this move exists, and is at least as fair as the actual assignment. If the label `necessary` is"
@@ -88,26 +85,24 @@ COMMIT_GAP_SECONDS: Final = Signal(
     example="histogram_quantile(0.9, sum by (cluster, group, le)"
     " (rate(rebalance_monitor_commit_gap_seconds_bucket[1d])))",
 )
-_CONDITIONS: Final = MappingProxyType(
-    {
-        "condition": (
-            "rolling_restart",
-            "rebalance_storm",
-            "flapping_member",
-            "endless_cooperative_rejoin",
-            "eager_and_cooperative_mixed",
-            "duplicate_claims",
-            "subscription_mismatch",
-            "unowned_partitions",
-            "stuck_rebalance",
-            "silent_group",
-            "silent_static_member",
-            "stuck_reconciliation",
-            "long_commit_gap",
-            "subscribed_topic_missing",
-        )
-    }
-)
+_CONDITIONS: Final = {
+    "condition": (
+        "rolling_restart",
+        "rebalance_storm",
+        "flapping_member",
+        "endless_cooperative_rejoin",
+        "eager_and_cooperative_mixed",
+        "duplicate_claims",
+        "subscription_mismatch",
+        "unowned_partitions",
+        "stuck_rebalance",
+        "silent_group",
+        "silent_static_member",
+        "stuck_reconciliation",
+        "long_commit_gap",
+        "subscribed_topic_missing",
+    )
+}
 
 GROUP_CONDITION: Final = Signal(
     name="rebalance_monitor_group_condition",

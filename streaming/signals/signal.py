@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Final, Literal
 
 Kind = Literal["gauge", "counter", "histogram"]
@@ -70,7 +69,7 @@ class Signal:
     example: str
     granularity: Granularity = GROUP
     family_set: FamilySet = OWN
-    label_values: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    label_values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def exported_names(signal: Signal) -> tuple[str, ...]:

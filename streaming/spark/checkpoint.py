@@ -1,13 +1,12 @@
 """The checkpoint folder: its identity, its lock, and the end positions of its batches.
 
-- `monitor.json`: the identity. `monitor.json` is the last file that is written when a checkpoint is created. So an
-  incomplete checkpoint has no identity.
+- `monitor.json`: the identity, which is written last. So an incomplete checkpoint has no identity.
 - `query/`: Spark's files with offsets, commits and state.
 - `feedback/`: external facts for the groups.
 - `table_progress.json`: the progress of the writes to the tables.
 - `cluster_id`: Kafka's id of the cluster, written at the first start. If the file does not exist, the id is unknown.
-- `origin/`: a summary of the tables, written when the checkpoint was created. The summary contains the positions of the
-  records that have rows, and the initial states of the groups.
+- `origin/`: a summary of the tables, written when the checkpoint was created: the positions of the records that have
+  rows, and the initial states of the groups.
 """
 
 from __future__ import annotations
@@ -32,22 +31,13 @@ from typing_extensions import Self
 
 from streaming.config.settings import OFFSETS_TOPIC_SOURCE
 from streaming.errors import MAY_PASS, STAYS, RemedyError, storage_remedy
-from streaming.spark.checkpoint_files import (
-    IDENTITY,
-    QUERY,
-    find_damage,
-    find_disposable,
-    find_query_without_identity,
-)
+from streaming.spark.checkpoint_files import IDENTITY, QUERY, find_damage, find_disposable, find_query_without_identity
 from streaming.spark.files import Files
-from streaming.spark.folder import DamagedFile, Folder, LocalFolder, local_folder
+from streaming.spark.folder import DamagedFile, Folder, local_folder
 from streaming.temporary_folder import raising_temporary_folder_error
 
 CHECKPOINT_VERSION = 2
-"""The version of the layout, and of the files without a separate version: facts, positions, counts and the id.
-
-The states in `query/` and in `origin/seeds`, and the samples, have separate versions.
-"""
+"""The version of all files, except the states in `query/` and `origin/seeds`, and the samples (own versions)."""
 
 CLUSTER_ID = "cluster_id"
 """The name of the file that stores Kafka's id of the cluster."""
@@ -65,10 +55,7 @@ class CheckpointError(RemedyError):
 
 
 class CheckpointInUseError(CheckpointError):
-    """Error: a different process on this machine uses the checkpoint.
-
-    A restart can succeed after the other process has ended.
-    """
+    """Error: a different process on this machine uses the checkpoint. A later start can succeed."""
 
     exit_code = MAY_PASS
 
@@ -83,8 +70,8 @@ class CheckpointDamagedError(CheckpointError):
 class Identity(msgspec.Struct, frozen=True):
     """The constant values of a checkpoint.
 
-    `origin` maps the name of each file in `origin/` to the checksum of the file. `after` is the id of the previous
-    checkpoint that wrote to the tables, or empty if unknown.
+    `origin` maps the name of each file in `origin/` to its checksum. `after` is the id of the previous checkpoint that
+    wrote to the tables, or empty if unknown.
     """
 
     version: int
@@ -97,11 +84,7 @@ class Identity(msgspec.Struct, frozen=True):
 
 
 def read_identity(files: Folder) -> Identity | None:
-    """Read the identity. Return None if there is no checkpoint.
-
-    Raises CheckpointError if this monitor does not support the version of the checkpoint, and CheckpointDamagedError if
-    the identity is damaged.
-    """
+    """Read the identity. Return None if there is no checkpoint. Raises CheckpointError and CheckpointDamagedError."""
     stored = files.read(IDENTITY)
     if stored is None:
         return None
@@ -124,21 +107,24 @@ def read_identity(files: Folder) -> Identity | None:
 def check_files(uri: str) -> None:
     """Check the files of a checkpoint on a local disk. Raises CheckpointError with the file and the remedy.
 
-    A damaged file that a start does not need is removed, and a warning is logged. A checkpoint on remote storage is not
-    checked here, because reading it takes seconds. If the query of a remote checkpoint fails later,
-    `check_restart_helps` checks the files.
+    A damaged file that a start does not need is removed. A checkpoint on remote storage is not checked here, because
+    that takes seconds. If its query fails later, `check_restart_helps` checks the files.
     """
     folder = local_folder(uri)
     if folder is None:
         return
-    try:
+    with raising_checkpoint_errors(uri):
         if refusal := folder.refusal():
-            raise CheckpointError(_storage_error_text(uri, refusal))
+            raise refusal
         if damage := find_damaged_file(folder):
             raise CheckpointDamagedError(uri, damage)
-        _remove_disposable(folder)
-    except OSError as error:
-        raise CheckpointError(_storage_error_text(uri, error)) from None
+        disposable = find_disposable(folder)
+        for file in disposable:
+            (folder.root / file.name).unlink()
+    if disposable:
+        shown = "; ".join(map(str, disposable[:3]))
+        text = "removed %d damaged files from %s; the monitor does not need these files: %s"
+        _log.warning(text, len(disposable), folder.root, shown)
 
 
 def find_damaged_file(folder: Folder) -> DamagedFile | None:
@@ -158,19 +144,6 @@ def raising_checkpoint_errors(uri: str) -> Iterator[None]:
         raise CheckpointError(_storage_error_text(uri, error)) from error
 
 
-def _remove_disposable(folder: LocalFolder) -> None:
-    disposable = find_disposable(folder)
-    for file in disposable:
-        (folder.root / file.name).unlink()
-    if disposable:
-        _log.warning(
-            "removed %d damaged files from %s; the monitor does not need these files: %s",
-            len(disposable),
-            folder.root,
-            "; ".join(map(str, disposable[:3])),
-        )
-
-
 def _storage_error_text(uri: str, error: OSError) -> str:
     return (
         f"checkpoint {uri} cannot be used ({error.filename}: {error.strerror}): {storage_remedy(error)},"
@@ -186,8 +159,7 @@ def write_identity(files: Files, identity: Identity) -> None:
 def check_identity(identity: Identity, cluster: str, shuffle_partitions: int, uri: str, source: str) -> None:
     """Raise CheckpointError if a setting differs from the setting with which the checkpoint was created.
 
-    For example, `source.kind` must not change. With `offsets-topic`, positions are log offsets. With `admin-api`,
-    positions are poll numbers. Log offsets and poll numbers cannot be compared.
+    `source.kind` must not change, because log offsets and poll numbers (`admin-api`) cannot be compared.
     """
     for name, configured, stored in (
         ("source.kind", source, identity.source),
@@ -217,9 +189,9 @@ def local_cluster_id(uri: str) -> str | None:
 
 
 def batch_end_positions(files: Files, batch_id: int, topic: str) -> dict[int, int]:
-    """For each partition, return the position at the end of a batch.
+    """For each partition, return the position at the end of a batch, which Spark writes before the batch runs.
 
-    Spark writes the end positions of a batch before the batch runs. Raises CheckpointDamagedError.
+    Raises CheckpointDamagedError.
     """
     name = f"{QUERY}/offsets/{batch_id}"
     try:
@@ -243,12 +215,10 @@ def last_begun_batch(files: Folder) -> int:
 
 
 class CheckpointLock:
-    """The lock of a checkpoint.
+    """The lock of a checkpoint, also of a checkpoint on remote storage, against a second monitor on this machine.
 
-    The lock refuses a second monitor on this machine. The error contains the process id of the first monitor. When the
-    process with the lock ends, the lock is released. The next process also waits until the Spark JVM of the previous
-    process has ended. The lock of a checkpoint on remote storage protects only against other monitors on the same
-    machine.
+    When the process with the lock ends, the lock is released. The next process also waits until the Spark JVM of the
+    previous process has ended.
     """
 
     def __init__(self, checkpoint: str) -> None:
@@ -258,11 +228,9 @@ class CheckpointLock:
 
     def __enter__(self) -> Self:
         """Acquire the lock. Raises CheckpointInUseError if a different process has the lock."""
-        try:
+        with raising_checkpoint_errors(self._checkpoint):
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            raise CheckpointError(_storage_error_text(self._checkpoint, error)) from None
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -283,10 +251,7 @@ class CheckpointLock:
         os.close(self._descriptor)
 
     def write_holder(self, jvm_pid: int | None) -> None:
-        """Write the process ids of this process and of its JVM to the lock file.
-
-        If this process is killed, the next process that acquires the lock waits until the JVM has ended.
-        """
+        """Write the process ids of this process and of its JVM to the lock file."""
         try:
             os.ftruncate(self._descriptor, 0)
             os.pwrite(self._descriptor, f"{os.getpid()} {jvm_pid or ''}".encode(), 0)
@@ -295,29 +260,24 @@ class CheckpointLock:
             raise CheckpointError(_storage_error_text(self._checkpoint, error)) from None
 
     def _holder(self) -> list[str]:
-        """Return the process ids in the lock file: the last process that acquired the lock, and its JVM.
-
-        The result is empty if the file is not a valid lock file.
-        """
+        """Return the process ids in the lock file: the last holder and its JVM. Empty if the file is not valid."""
         words = os.pread(self._descriptor, 200, 0).decode(errors="replace").split()
         return words if all(word.isascii() and word.isdigit() for word in words) else []
 
     def _wait_for_leftover_jvm(self) -> None:
         holder = self._holder()
-        if len(holder) == 2:
-            deadline = time.monotonic() + _LEFTOVER_JVM_SECONDS
-            is_reported = False
-            while _is_leftover_jvm(int(holder[1])) and time.monotonic() < deadline:
-                if not is_reported:
-                    _log.warning(
-                        "checkpoint %s: waiting at most %g s until process %s ends. It is the Java process of the"
-                        " previous monitor (process %s)",
-                        self._checkpoint,
-                        _LEFTOVER_JVM_SECONDS,
-                        *reversed(holder),
-                    )
-                    is_reported = True
-                time.sleep(0.2)
+        if len(holder) != 2 or not _is_leftover_jvm(int(holder[1])):
+            return
+        _log.warning(
+            "checkpoint %s: waiting at most %g s until process %s ends. It is the Java process of the previous monitor"
+            " (process %s)",
+            self._checkpoint,
+            _LEFTOVER_JVM_SECONDS,
+            *reversed(holder),
+        )
+        deadline = time.monotonic() + _LEFTOVER_JVM_SECONDS
+        while _is_leftover_jvm(int(holder[1])) and time.monotonic() < deadline:
+            time.sleep(0.2)
 
 
 def _is_leftover_jvm(pid: int) -> bool:
@@ -343,8 +303,7 @@ def _lock_path(checkpoint: str) -> Path:
     """Return the path of the lock file. Relative paths, absolute paths and links to a checkpoint give the same path."""
     place = canonical_location(checkpoint)
     if urlparse(place).scheme == "":
-        folder = Path(place)
-        return folder.with_name(f"{folder.name}.lock")
+        return Path(f"{place}.lock")
     digest = hashlib.sha256(place.encode()).hexdigest()[:16]
     with raising_temporary_folder_error():
         return Path(tempfile.gettempdir(), f"rebalance-monitor-{digest}.lock")

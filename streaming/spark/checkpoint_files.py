@@ -1,10 +1,9 @@
 """Check the checkpoint files that the next start needs. The check does not use Spark.
 
-Spark and this monitor write a file under a temporary name and then rename the file. So the checkpoint stays valid even
-if the monitor is killed. Temporary files, missing checksum files and a batch without a commit are not damage.
+Spark and this monitor write a file under a temporary name and then rename it. So temporary files, missing checksum
+files and a batch without a commit are not damage.
 
-1. When a checkpoint is created, `monitor.json` is written last. If `query/offsets` contains a batch but `monitor.json`
-   is missing, the checkpoint is damaged.
+1. If `query/offsets` contains a batch, `monitor.json` must exist, because it is written before the first batch.
 2. `origin/` must be complete and unchanged. `monitor.json` contains a checksum of each file in `origin/`. Without the
    positions in `origin/`, rows would be written twice.
 3. `query/offsets` must contain the last started batch and the batch before it. `query/commits` must contain the last
@@ -17,17 +16,14 @@ The monitor removes some damaged files and logs a warning, because a start does 
 
 7. A checksum file without its data file. While the checksum file exists, Spark cannot write the data file again.
 8. A file in `feedback/` that cannot be read. The driver notices the missing facts and sends the facts again.
-
-If only earlier batches needed a missing or damaged file, the checkpoint stays valid.
 """
 
 from __future__ import annotations
 
-import binascii
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
+from zlib import crc32
 
 from streaming.config.settings import OFFSETS_TOPIC_SOURCE
 from streaming.spark.checksums import checksum_name, matches_checksums
@@ -62,21 +58,14 @@ def find_damage(folder: Folder, origin: Mapping[str, int], source: str, shuffle_
 
 
 def find_query_without_identity(folder: Folder) -> DamagedFile | None:
-    """If `query/offsets` contains a batch, return the damage "`monitor.json` is missing" (rule 1).
-
-    Otherwise, return None. The caller must check that `monitor.json` is missing.
-    """
+    """Return the damage of a query with a batch but without `monitor.json` (rule 1)."""
     return DamagedFile(IDENTITY, "is missing") if _numbers(folder, f"{QUERY}/offsets") else None
 
 
 def find_disposable(folder: Folder) -> Sequence[DamagedFile]:
     """Find damaged files that a start does not need (rules 7 and 8). Raises OSError for an unreadable file."""
-    logs = [
-        "offsets",
-        "commits",
-        "state/0/_metadata",
-        *(f"sources/{source}" for source in folder.names(f"{QUERY}/sources")),
-    ]
+    sources = [f"sources/{source}" for source in folder.names(f"{QUERY}/sources")]
+    logs = ["offsets", "commits", "state/0/_metadata", *sources]
     orphans = [
         DamagedFile(f"{log}/{name}", "is the checksum file of a missing file")
         for log in (FEEDBACK_FOLDER, QUERY, *(f"{QUERY}/{log}" for log in logs))
@@ -103,7 +92,7 @@ def _find_damage_in_facts(folder: Folder, name: str) -> str | None:
 
 def checksum(content: bytes) -> int:
     """Return the checksum that `monitor.json` stores for a file in `origin/`."""
-    return binascii.crc32(content)
+    return crc32(content)
 
 
 def _check_origin(folder: Folder, origin: Mapping[str, int]) -> None:
@@ -116,7 +105,11 @@ def _check_origin(folder: Folder, origin: Mapping[str, int]) -> None:
 
 def _check_query(folder: Folder, source: str, shuffle_partitions: int) -> None:
     offsets, commits = _numbers(folder, f"{QUERY}/offsets"), _numbers(folder, f"{QUERY}/commits")
-    _check_if_exists(folder, f"{QUERY}/metadata", _check_query_id)
+    metadata = f"{QUERY}/metadata"
+    if folder.read(metadata) is not None:
+        query = _object(metadata, _read_needed(folder, metadata).decode(errors="replace"))
+        if not isinstance(query.get("id"), str):
+            raise _DamagedError(metadata, "has no id")
     if not offsets:
         if commits or folder.names(f"{QUERY}/state"):
             raise _DamagedError(f"{QUERY}/offsets", "has no batch")
@@ -126,27 +119,20 @@ def _check_query(folder: Folder, source: str, shuffle_partitions: int) -> None:
         raise _DamagedError(f"{QUERY}/offsets/{last_done}", "is missing")
     if last - last_done > 1:
         raise _DamagedError(f"{QUERY}/commits/{last - 1}", "is missing")
-    batch = _check_offsets(folder, last, source)
+    conf, last_source = _check_offsets(folder, last, source)
     if last > 0:
         _check_offsets(folder, last - 1, source)
     if last_done >= 0:
         name = f"{QUERY}/commits/{last_done}"
         _object_lines(name, _read_needed(folder, name))
-    _check_file_source(folder, 1 if source == OFFSETS_TOPIC_SOURCE else 0, batch.sources[-1])
-    if last_done >= 0 and batch.conf.get(_STATE_PROVIDER, _ROCKSDB).endswith(_ROCKSDB):
-        is_lz4 = batch.conf.get(_STATE_COMPRESSION, "lz4") == "lz4"
+    _check_file_source(folder, 1 if source == OFFSETS_TOPIC_SOURCE else 0, last_source)
+    if last_done >= 0 and conf.get(_STATE_PROVIDER, _ROCKSDB).endswith(_ROCKSDB):
+        is_lz4 = conf.get(_STATE_COMPRESSION, "lz4") == "lz4"
         _check_state(folder, shuffle_partitions, last_done + 1, is_lz4=is_lz4)
 
 
-@dataclass(frozen=True, slots=True)
-class _Batch:
-    """One file of `query/offsets`. If a source has no offset yet, the value for the source is None."""
-
-    conf: Mapping[str, str]
-    sources: list[Mapping[str, Any] | None]
-
-
-def _check_offsets(folder: Folder, number: int, source: str) -> _Batch:
+def _check_offsets(folder: Folder, number: int, source: str) -> tuple[Mapping[str, str], Mapping[str, Any] | None]:
+    """Return the settings and the last source's offset (None: not yet) of one file of `query/offsets`."""
     name = f"{QUERY}/offsets/{number}"
     lines = _lines(name, _read_needed(folder, name))
     expected_lines = 3 if source == OFFSETS_TOPIC_SOURCE else 2
@@ -155,7 +141,7 @@ def _check_offsets(folder: Folder, number: int, source: str) -> _Batch:
     metadata, *sources = (None if line == "-" else _object(name, line) for line in lines)
     if metadata is None or not isinstance(metadata.get("conf"), dict):
         raise _DamagedError(name, "has no settings")
-    return _Batch(metadata["conf"], sources)
+    return metadata["conf"], sources[-1]
 
 
 def _check_file_source(folder: Folder, source: int, offset: Mapping[str, Any] | None) -> None:
@@ -176,7 +162,9 @@ def _check_file_source(folder: Folder, source: int, offset: Mapping[str, Any] | 
 
 def _check_state(folder: Folder, shuffle_partitions: int, version: int, *, is_lz4: bool) -> None:
     """Check the state after `version` batches (rule 5)."""
-    _check_if_exists(folder, f"{QUERY}/state/0/_metadata/metadata", _object_lines)
+    metadata = f"{QUERY}/state/0/_metadata/metadata"
+    if folder.read(metadata) is not None:
+        _object_lines(metadata, _read_needed(folder, metadata))
     schema = f"{QUERY}/state/0/0/_metadata/schema"
     if wrong := check_schema(_read_needed(folder, schema)):
         raise _DamagedError(schema, wrong)
@@ -215,16 +203,6 @@ def _check_checksums(folder: Folder, name: str, content: bytes) -> None:
     """Compare the content with its checksum file. Hadoop's client cannot read a file if the checksums do not match."""
     if not matches_checksums(content, folder.read(checksum_name(name))):
         raise _DamagedError(name, f"does not match its checksums in {checksum_name(name).rpartition('/')[2]}")
-
-
-def _check_if_exists(folder: Folder, name: str, check: Callable[[str, bytes], object]) -> None:
-    if folder.read(name) is not None:
-        check(name, _read_needed(folder, name))
-
-
-def _check_query_id(name: str, stored: bytes) -> None:
-    if not isinstance(_object(name, stored.decode(errors="replace")).get("id"), str):
-        raise _DamagedError(name, "has no id")
 
 
 def _lines(name: str, stored: bytes) -> list[str]:

@@ -1,9 +1,8 @@
 """Check Hadoop's checksum files: `.NAME.crc` next to each file that Spark or this monitor wrote to a local disk.
 
 A checksum file contains `crc`, a zero byte, the block size in bytes, and a CRC-32 for each block. A file without a
-checksum file is valid. A checksum file can be missing if the monitor was killed between two renames. A checksum file
-can also be missing if a user copied the folder. Hadoop and this module ignore a checksum file with an incomplete
-header. If the header is complete but a checksum is incomplete, the file is damaged.
+checksum file is valid: the monitor was killed between two renames, or a user copied the folder. Hadoop and this module
+ignore a checksum file with an incomplete header. If only a checksum is incomplete, the file is damaged.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ def checksum_name(name: str) -> str:
 
 
 def matches_checksums(content: bytes, checksums: bytes | None) -> bool:
-    """Return True if the content matches the checksums. Also return True if there are no checksums to compare."""
+    """Return True if the content matches the checksums, or if there are no checksums to compare."""
     if checksums is None or len(checksums) < 8 or checksums[:4] != _MAGIC:
         return True
     block_bytes = int.from_bytes(checksums[4:8], "big")

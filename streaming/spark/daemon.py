@@ -1,11 +1,10 @@
 """The process from which Spark forks its Python workers (`spark.python.daemon.module`).
 
-Spark starts this module once and forks every worker from it. So all workers share the memory of the modules that this
-module imports. Without this module, each worker of the first batch would import pandas, pyarrow and the steps again.
+Spark starts this module once and forks every worker from it. So the workers share the memory of its imports. Otherwise,
+each worker of the first batch would import pandas, pyarrow and the steps again.
 
 If `SPARK_HOME` is set, Spark adds PySpark and Py4J to Python's path a second time, as archives. At each task, Python
-reads the list of files of every archive again. These reads take 40 ms and double the time of many tasks. So this module
-prevents the reads.
+reads the list of files of every archive again, which takes 40 ms and doubles the time of many tasks.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Shorten the log of the query's file source, `query/sources/N`.
 
-Spark's file source writes one entry for each file that it reads. Spark counts the batches that read files. Every tenth
-of these batches writes the file `<number>.compact`. A `.compact` file contains the entries of the previous `.compact`
-file and of all batches since then. Spark never removes an entry. With one new file every five seconds, the `.compact`
-file would grow by 2 MB per day. Spark would write the whole file again every minute.
+Spark's file source writes one entry for each file that it reads. Every tenth batch that reads files writes the file
+`<number>.compact`, with the entries of the previous `.compact` file and of all batches since then. Spark never removes
+an entry. With one new file every five seconds, the `.compact` file would grow by 2 MB per day, and Spark would write
+the whole file again every minute.
 
 1. The log is shortened while a batch runs. At this time, Spark's thread waits and does not use the log. The next
    `.compact` file begins with the shortened entries. So the query continues, and no restart is necessary.
@@ -29,10 +29,7 @@ _VERSION = b"v1"
 
 
 def shorten_file_source_log(files: Files) -> None:
-    """Shorten the newest `.compact` file: remove the entries that Spark does not need.
-
-    The caller must call this function while a batch runs (rule 1). Raises OSError.
-    """
+    """Shorten the newest `.compact` file. Call this function while a batch runs (rule 1). Raises OSError."""
     batches = sorted(int(name) for name in files.names(f"{QUERY}/offsets") if name.isdigit())
     if len(batches) < 2:
         return
@@ -55,10 +52,7 @@ def shorten_file_source_log(files: Files) -> None:
 
 
 def needed_entries(entries: bytes, offset: int, existing: Collection[str]) -> bytes | None:
-    """Return the content of a `.compact` file without the entries that Spark does not need (rules 2 and 3).
-
-    `existing` contains the names of all files that exist. Return None for an unknown format.
-    """
+    """Return a `.compact` file without the entries that Spark does not need (rules 2 and 3). None: unknown format."""
     version, *lines = entries.split(b"\n")
     if version != _VERSION:
         return None

@@ -2,14 +2,14 @@
 
 A write is atomic. If the process is killed during a write, the file has either its old or its new content.
 
-1. On a local disk and in HDFS, `write` writes `.NAME.partial` and renames it. The rename replaces the old file in one
-   step. In HDFS, Hadoop's `FileContext` renames the file. On a local disk, Python renames the file, because Hadoop's
-   clients cannot replace a local file in one step. The old checksum file is deleted first. The new file is valid
-   without a checksum file, but would be invalid with the checksums of the old content.
-2. If the process is killed, `.NAME.partial` can remain. The next write of the same name replaces this file. If `NAME`
-   is never written again, the next start must remove `.NAME.partial` (`remove_partial_files`).
-3. An object store has no atomic rename. An object store stores a file only when the file is closed. So `write` writes
-   directly to an object store. Any storage except a local disk or HDFS is treated as an object store.
+1. On a local disk and in HDFS, `write` writes `.NAME.partial` and renames it, which replaces the old file in one step.
+   In HDFS, Hadoop's `FileContext` renames the file. On a local disk, Python renames the file, because Hadoop's clients
+   cannot replace a local file in one step. The old checksum file is deleted first, because the new file would be
+   invalid with the checksums of the old content.
+2. If the process is killed, `.NAME.partial` can remain. If `NAME` is never written again, the next start must remove
+   this file (`remove_partial_files`).
+3. An object store has no atomic rename, but stores a file only when it is closed. So `write` writes directly to any
+   storage except a local disk or HDFS.
 """
 
 from __future__ import annotations
@@ -37,10 +37,7 @@ _ERROR_NUMBERS = {
 
 
 class Files:
-    """The files below one root URI.
-
-    Names are relative to the root and use `/` as the separator. Errors of Hadoop are raised as OSError.
-    """
+    """The files below one root URI, as in `Folder`. Errors of Hadoop are raised as OSError."""
 
     def __init__(self, session: SparkSession, root: str) -> None:
         jvm = session.sparkContext._jvm  # noqa: SLF001 - Spark's documented way to Hadoop's API from Python
@@ -51,6 +48,7 @@ class Files:
         hadoop_conf = session.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001 - as above
         self._fs: JavaObject = self._path("").getFileSystem(hadoop_conf)
         self._scheme: str = self._fs.getUri().getScheme()
+        self._is_object_store = self._scheme not in {"file", *_HDFS}
         if self._scheme in _HDFS:
             self._context: JavaObject = hadoop.FileContext.getFileContext(self._fs.getUri(), hadoop_conf)
             options = getattr(hadoop, "Options$Rename")
@@ -103,10 +101,6 @@ class Files:
                 Path(local).replace(replaced)
                 with suppress(FileNotFoundError):  # Hadoop may be configured to write no checksums
                     Path(checksum_name(local)).replace(checksum_name(replaced))
-
-    @property
-    def _is_object_store(self) -> bool:
-        return self._scheme != "file" and self._scheme not in _HDFS
 
     def _put(self, path: JavaObject, content: bytes) -> None:
         stream = self._fs.create(path, True)

@@ -67,8 +67,7 @@ class LocalFolder:
     def refusal(self) -> OSError | None:
         """Return an error if this process cannot list, enter or write one of the folders. Otherwise, return None.
 
-        If the root does not exist, only the nearest existing parent folder is checked. If the process cannot enter a
-        parent folder, the error contains the path of the root.
+        If the root does not exist, only the nearest existing parent folder is checked.
         """
         try:
             top = nearest_existing(self.root)
@@ -79,10 +78,7 @@ class LocalFolder:
 
 
 def nearest_existing(folder: Path) -> Path:
-    """Return the folder, or its nearest parent that exists.
-
-    Raises PermissionError if this process cannot enter a parent folder. Then it is unknown which folders exist.
-    """
+    """Return the folder, or its nearest parent that exists. Raises PermissionError if it cannot enter a parent."""
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     return folder

@@ -1,9 +1,8 @@
 """Return freed memory to the operating system.
 
-The driver uses the memory allocators of the C library, of Arrow and of delta-rs. Each allocator keeps freed memory for
-later requests. The allocator of delta-rs returns freed memory to the system after ten seconds. The allocators of the C
-library and of Arrow never return memory by themselves. In a measurement, a driver kept four times its normal memory
-after one large batch (`streaming/DESIGN.md`).
+The allocator of delta-rs returns freed memory to the system after ten seconds. The allocators of the C library and of
+Arrow never return memory by themselves. In a measurement, a driver kept four times its normal memory after one large
+batch (`streaming/DESIGN.md`).
 """
 
 from __future__ import annotations
@@ -13,10 +12,7 @@ import ctypes
 import pyarrow as pa
 
 LARGE_BYTES = 16 << 20
-"""Freed memory is returned only after a batch of at least this size, in bytes. Smaller batches free little memory.
-
-To return 0.5 GB takes 0.1 seconds.
-"""
+"""Freed memory is returned only after a batch of at least this size. To return 0.5 GB takes 0.1 seconds."""
 
 
 def return_freed_memory() -> None:

@@ -56,9 +56,8 @@ def choose_file_manager(session: SparkSession, checkpoint: str) -> None:
     """Choose the class that writes the checkpoint files of all queries that start later.
 
     A batch writes four or five files. On a local disk, Spark's default class starts eight processes for each file
-    (chmod and readlink), and `_LOCAL_FILE_MANAGER` starts two. Both classes write a file under a temporary name, rename
-    it and write checksums. In HDFS, only the default class replaces a file in one step. A class in the user's
-    `spark.conf` has precedence.
+    (chmod and readlink), and `_LOCAL_FILE_MANAGER` starts two. In HDFS, only the default class replaces a file in one
+    step. A class in the user's `spark.conf` has precedence.
     """
     if local_folder(checkpoint) and session.conf.get(_FILE_MANAGER, "") == "":
         session.conf.set(_FILE_MANAGER, _LOCAL_FILE_MANAGER)
@@ -73,12 +72,11 @@ def await_query(query: StreamingQuery, is_over: Callable[[], bool]) -> None:
 
 
 def stop_query(query: StreamingQuery) -> None:
-    """If possible, stop the query between two batches. If a running batch is stopped, the batch must run again.
+    """Stop the query, if possible between two batches. If a running batch is stopped, the batch must run again.
 
     Wait at most `BATCH_GRACE_SECONDS` for the end of the batch. If a broker does not answer, Spark's Kafka source waits
-    several minutes for offsets. The wait for offsets cannot be interrupted, so `query.stop` returns after
-    `spark.sql.streaming.stopTimeout`. The thread of the source continues until Spark ends, but does not start a new
-    batch.
+    several minutes for offsets and cannot be interrupted. So `query.stop` returns after
+    `spark.sql.streaming.stopTimeout`. The thread of the source continues, but does not start a new batch.
     """
     deadline = time.monotonic() + BATCH_GRACE_SECONDS
     while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:

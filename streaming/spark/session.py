@@ -3,21 +3,17 @@
 The package `launch/` contains the JVM and the settings of the session.
 
 1. If the monitor runs without `spark-submit`, it starts Spark with the master and the memory in `settings.spark`.
-2. If `spark-submit` started the monitor, Spark is already running. `spark-submit` has already set the settings in
-   `SUBMITTED`, for example master and memory. The monitor does not set these settings, and ignores their values in
-   `settings.spark`. The monitor also does not set `spark.driver.maxResultSize`. It sets all other settings.
-3. If the master is `local...`, driver and executors run on one machine and use the loopback address. With other
-   masters, driver and executors do not use the loopback address.
+2. If `spark-submit` started the monitor, Spark is already running, with the settings in `SUBMITTED`, for example master
+   and memory. The monitor ignores their values in `settings.spark`. It sets all other settings.
+3. Only if the master is `local...`, driver and executors run on one machine and use the loopback address.
 4. Each cluster has a separate query and a separate scheduler pool. With several clusters, `local[n]` means n tasks per
    cluster. So a cluster with many unread records does not delay the other clusters.
-5. Every user of a machine can read the command lines of processes. So the command line of the JVM does not contain the
-   settings of `spark.conf` whose values could be secret. The JVM receives these settings after its start. Spark's web
-   pages and logs do not show these values. But some settings have an effect only at the start of the JVM, for example
-   JVM options. These settings are always on the command line.
+5. Every user of a machine can read the command lines of processes. So the JVM receives the settings of `spark.conf`
+   whose values could be secret after its start. Spark's web pages and logs do not show these values. But settings that
+   have an effect only at the start of the JVM, for example JVM options, are always on the command line.
 6. Temporary files of Spark, PySpark and native libraries are in a separate folder for each run. If the monitor is
    killed, the next start removes the folder after the JVM has ended. `SPARK_LOCAL_DIRS` and `spark.local.dir` have
-   precedence over the separate folder. The monitor removes nothing in the folders of `SPARK_LOCAL_DIRS` and
-   `spark.local.dir`.
+   precedence. The monitor removes nothing in their folders.
 7. `spark.conf` in the settings has precedence over the values that the monitor sets. The monitor appends the JVM
    options in `spark.conf` to its JVM options. If an option occurs twice, Java uses the last value. If the options
    select a garbage collector, the monitor sets no options for garbage collection.
@@ -34,8 +30,6 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from socketserver import BaseServer
-from typing import Any
 
 import py4j.java_gateway
 import py4j.protocol
@@ -71,10 +65,7 @@ def spark_session(settings: SparkSettings) -> Iterator[SparkSession]:
 
 @contextmanager
 def launched_session(launch: SparkLaunch, log_level: str) -> Iterator[SparkSession]:
-    """Run Spark in the JVM of a launch until the `with` block ends.
-
-    Raises SparkStartError, JavaError, JarsError or OSError.
-    """
+    """Run Spark in the JVM of a launch until the `with` block ends. Raises the errors of `SparkLaunch.connect`."""
     jvm = launch.connect()
     try:
         session = _start(jvm, log_level)
@@ -87,10 +78,7 @@ def launched_session(launch: SparkLaunch, log_level: str) -> Iterator[SparkSessi
 
 
 def _start(jvm: Jvm, log_level: str) -> SparkSession:
-    """Start Spark.
-
-    Python workers do not inherit the `sys.path` of this process. So the workers use the interpreter of this process.
-    """
+    # Python workers do not inherit the `sys.path` of this process. So they use the interpreter of this process.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     SparkContext._ensure_initialized(gateway=_connect(jvm))  # noqa: SLF001 - PySpark has no public method for it
     builder = SparkSession.builder.appName("kafka-rebalance-monitor")
@@ -98,7 +86,8 @@ def _start(jvm: Jvm, log_level: str) -> SparkSession:
         builder = builder.config(name, value)
     with ThreadPoolExecutor(1) as thread:  # in the main thread, PySpark replaces the handler of Ctrl-C
         session = thread.submit(builder.getOrCreate).result()
-    AccumulatorServer.handle_error = _ignore_error  # type: ignore[method-assign,assignment]
+    # The connection closes when the JVM ends. PySpark's server would print a long text on standard error.
+    AccumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]
     session.sparkContext.setLogLevel(log_level)
     return session
 
@@ -107,7 +96,7 @@ def start_error(error: Exception, master: str) -> SparkStartError:
     """Return the error of a session that did not start. Read the text of a Java error while the JVM still runs.
 
     If Spark rejects a setting, every start fails. Without a local master, an unreachable cluster manager can cause the
-    same Java exception. Then a restart may help.
+    same Java exception.
     """
     if is_spark_gone(error):
         return SparkStartError(
@@ -121,7 +110,6 @@ def start_error(error: Exception, master: str) -> SparkStartError:
 
 
 def _connect(jvm: Jvm) -> JavaGateway:
-    """Connect PySpark to the JVM, as PySpark does after `spark-submit`."""
     if jvm.port is None or jvm.secret is None:
         return launch_gateway()  # type: ignore[no-untyped-call]
     os.environ.update(PYSPARK_GATEWAY_PORT=jvm.port, PYSPARK_GATEWAY_SECRET=jvm.secret)
@@ -131,13 +119,6 @@ def _connect(jvm: Jvm) -> JavaGateway:
         del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]
     gateway.proc = jvm.process
     return gateway
-
-
-def _ignore_error(server: BaseServer, request: object, client_address: Any) -> None:  # noqa: ANN401 - signature of the base class
-    """Ignore the error of a connection that closes because the JVM ends.
-
-    Without this function, PySpark's server prints a long text on standard error.
-    """
 
 
 def use_pool(session: SparkSession, name: str) -> None:
@@ -162,10 +143,7 @@ def jvm_pid(session: SparkSession) -> int:
 
 
 def _stop(session: SparkSession) -> None:
-    """Stop the session. `session.stop()` alone does not release the connection to the JVM.
-
-    `SparkLaunch.end` ends the JVM later. If `spark-submit` started the JVM, the JVM ends when this process ends.
-    """
+    """Stop the session, and release the connection to the JVM. `SparkLaunch.end` ends the JVM later."""
     gateway = session.sparkContext._gateway  # noqa: SLF001 - as above
     process = gateway.proc  # type: ignore[union-attr]
     if process is None:

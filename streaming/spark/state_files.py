@@ -1,8 +1,8 @@
 """Check the snapshots and the changes of one state partition in Spark's RocksDB state store.
 
-`V.zip` is a snapshot of the state after V batches. `V.zip` contains a list of RocksDB files, which are in the same
-folder. `V.changelog` contains the changes of batch V, in the LZ4 block format of lz4-java. Each block starts with magic
-bytes, a token, two lengths and a checksum. The last block of the file is empty.
+`V.zip` is a snapshot of the state after V batches: a list of RocksDB files in the same folder. `V.changelog` contains
+the changes of batch V, in the LZ4 block format of lz4-java. Each block starts with magic bytes, a token, two lengths
+and a checksum. The last block of the file is empty.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _BLOCK_HEADER_BYTES = 21
 
 
 def needed_files(names: Iterable[str], version: int) -> tuple[str | None, Sequence[str]]:
-    """Return the files of the state after `version` batches: the last snapshot, and all changes after this snapshot.
+    """Return the files of the state after `version` batches: the last snapshot (or None), and all later changes.
 
-    The snapshot is None if no snapshot exists. The result also contains needed files that are not in `names`.
+    The result also contains needed files that are not in `names`.
 
     >>> needed_files(["2.zip", "3.changelog", "9.zip"], 4)
     ('2.zip', ['3.changelog', '4.changelog'])
@@ -32,10 +32,7 @@ def needed_files(names: Iterable[str], version: int) -> tuple[str | None, Sequen
 
 
 def check_snapshot(stored: bytes) -> Sequence[tuple[str, int]]:
-    """Return the RocksDB files that a snapshot lists, and their sizes in bytes.
-
-    Raises ValueError if the snapshot is damaged.
-    """
+    """Return the RocksDB files of a snapshot, and their sizes in bytes. Raises ValueError if it is damaged."""
     try:
         with zipfile.ZipFile(io.BytesIO(stored)) as archive:
             damaged = archive.testzip()
@@ -52,10 +49,7 @@ def check_snapshot(stored: bytes) -> Sequence[tuple[str, int]]:
 
 
 def check_changes(stored: bytes) -> str | None:
-    """Return the damage in the LZ4 blocks of one batch's changes. Return None if there is no damage.
-
-    Example: `check_changes(changes[:-1])` returns "is truncated".
-    """
+    """Return the damage in the LZ4 blocks of one batch's changes. Return None if there is no damage."""
     at = 0
     while stored.startswith(_BLOCK_MAGIC, at):
         header = stored[at : at + _BLOCK_HEADER_BYTES]
@@ -69,9 +63,7 @@ def check_changes(stored: bytes) -> str | None:
 
 
 def check_schema(stored: bytes) -> str | None:
-    """Return the damage in the schema file of the state.
-
-    Return None if there is no damage, or if the version of the file is unknown.
+    """Return the damage in the schema file of the state. None: no damage, or the version of the file is unknown.
 
     The file starts with the version. The schema of the keys and the schema of the values follow. Each schema starts
     with the number of its texts, and the texts follow. All texts have the format of Java's `writeUTF`.

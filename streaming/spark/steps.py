@@ -60,14 +60,9 @@ class CombineFunction:
     own_partitions: OwnPartitions
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Combine the batches of one task.
-
-        After a task with many records, return the freed memory to the system. The driver and the JVM need this memory
-        after the task.
-        """
-        read_bytes = yield from self._combine(batches)
-        if read_bytes >= LARGE_BYTES:
-            return_freed_memory()
+        """Combine the batches of one task."""
+        if (yield from self._combine(batches)) >= LARGE_BYTES:
+            return_freed_memory()  # the driver and the JVM need this memory after the task
 
     def _combine(self, batches: Iterable[pa.RecordBatch]) -> Generator[pa.RecordBatch, None, int]:
         """Yield the state rows. Return the size of the records in bytes."""
@@ -96,17 +91,13 @@ def split_rows(rows: Iterable[StateRow]) -> Iterator[list[StateRow]]:
 
 @dataclass(frozen=True)
 class StateFunction:
-    """The function for `applyInPandasWithState`.
-
-    This function updates the state of one group or of one `__consumer_offsets` partition.
+    """The function for `applyInPandasWithState`: the state of one group or of one `__consumer_offsets` partition.
 
     The function is an object of an importable class, so Spark pickles only the fields of the object. Spark sends the
     fields to the workers once, when the query starts.
 
-    `users_references` contains the strategies that users wrote, as pairs (name, module:attribute). Each worker runs
-    users' strategies in separate guarded processes. `initial_state` contains encoded group states.
-    `initial_state_version` is the format version of `initial_state`. If a new checkpoint has no state of a group yet,
-    the group starts from its state in `initial_state`. `names` contains the topic names from the brokers' answer.
+    `users_references` contains users' strategies as pairs (name, module:attribute). `initial_state` contains encoded
+    group states. If a new checkpoint has no state of a group yet, the group starts from its state in `initial_state`.
     """
 
     strategies: tuple[str, ...]
@@ -134,20 +125,18 @@ class StateFunction:
             return encode_update(GroupUpdate(GroupState(GroupSnapshot(group_id)), forgotten=True))
         users = users_assignors(self.users_references, LIMIT_SECONDS)
         assignors = [*(AS_JAVA_LEADER[strategy] for strategy in self.strategies), *users]
-        record = self._record(group_id, state)
+        if state.exists:
+            record = GROUP_CODEC.decode(*state.get)
+        elif group_id in self.initial_state:
+            record = GROUP_CODEC.decode(self.initial_state_version, self.initial_state[group_id])
+        else:
+            record = GroupState(GroupSnapshot(group_id))
         update = apply_batch(record, events, assignors, self.limits, self.names, own_partitions=self.own_partitions)
         if update.forgotten:
             state.remove()
         else:
             state.update(GROUP_CODEC.encode(update.record))
         return encode_update(update)
-
-    def _record(self, group_id: str, state: SparkState) -> GroupState:
-        if state.exists:
-            return GROUP_CODEC.decode(*state.get)
-        if group_id in self.initial_state:
-            return GROUP_CODEC.decode(self.initial_state_version, self.initial_state[group_id])
-        return GroupState(GroupSnapshot(group_id))
 
 
 def _advance_partition(

@@ -1,8 +1,7 @@
 """Store the last commit of every (group, topic, partition), in columns.
 
 For the first commit of a key, the key is decoded and a row is added. Each later commit only changes four numbers in the
-row. When more than half of the rows belong to deleted keys, the rows of deleted keys are removed. Without the removal,
-the rows of deleted groups would stay in memory.
+row. When more than half of the rows belong to deleted keys, these rows are removed.
 
 All commits of a key are in one partition of `__consumer_offsets`. Offsets of different partitions cannot be compared.
 If the partition count of `__consumer_offsets` changes, a group can move to a new home partition
@@ -39,11 +38,7 @@ _KEYED_SCHEMA = pa.schema(
 )
 _NUMBERS = ("committed_offset", "timestamp_ms", "offsets_topic_offset", "offsets_topic_partition")
 _NO_PARTITION = -2
-"""Value that means "no `__consumer_offsets` partition".
-
-A row has this value if the row has no commit yet, or if the home partition of the group is unknown. This value differs
-from POLLED_PARTITION.
-"""
+"""The partition of a row without a commit, and an unknown home partition. It differs from POLLED_PARTITION."""
 
 _REPLACEMENT = "\ufffd"
 
@@ -53,9 +48,8 @@ class CommittedOffsetsView:
     """A snapshot of CommittedOffsets: the last commit of each partition of each group.
 
     `commits` is a table with the first five columns of LAG_SCHEMA. `rows` contains the row number of each commit in
-    CommittedOffsets. `offsets_topic_offsets` contains the offset of each commit's record in `__consumer_offsets`.
-    `numbering` changes when CommittedOffsets gives its rows new numbers. After a change of `numbering`, the row numbers
-    of the view are not valid any more.
+    CommittedOffsets. They are valid until `numbering` changes. `offsets_topic_offsets` contains the offset of each
+    commit's record in `__consumer_offsets`.
     """
 
     commits: pa.Table
@@ -64,7 +58,7 @@ class CommittedOffsetsView:
     numbering: int
 
     def select(self, is_selected: BoolArray) -> CommittedOffsetsView:
-        """Return a view that contains only the commits that the mask selects."""
+        """Return a view of the selected commits."""
         commits = self.commits.filter(pa.array(is_selected))
         return CommittedOffsetsView(
             commits, self.rows[is_selected], self.offsets_topic_offsets[is_selected], self.numbering
@@ -89,10 +83,7 @@ class CommittedOffsets:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def apply(self, commits: pa.Table) -> None:
-        """Store reduced commits (COMMIT_SCHEMA).
-
-        A commit that is older than the stored commit has no effect. So it is safe to apply a batch twice.
-        """
+        """Store reduced commits (COMMIT_SCHEMA). Older commits have no effect, so it is safe to apply a batch twice."""
         with self._lock:
             if len(self._group_ids) >= self._compact_at_rows:
                 self._drop_deleted_rows()
@@ -124,7 +115,7 @@ class CommittedOffsets:
     def use_partitions(self, own_partitions: OwnPartitions) -> None:
         """Replace the partition counts that define the home partitions.
 
-        A key moves to its new home partition when the first commit of the key arrives in that partition.
+        A key moves to its new home partition when its first commit arrives there.
         """
         with self._lock:
             self._own_partitions = own_partitions
@@ -135,11 +126,7 @@ class CommittedOffsets:
         return _NO_PARTITION if home is None else home
 
     def forget(self, keys: Sequence[bytes], offsets_topic_offsets: Sequence[int]) -> None:
-        """Delete commits whose tombstones were not read.
-
-        `offsets_topic_offsets` contains the offsets of the deleted commits' records. If the record of a stored commit
-        has a different offset, this commit is newer and is not deleted.
-        """
+        """Delete commits whose tombstones were not read, but only if the offsets of the stored records are the same."""
         with self._lock:
             for key, offsets_topic_offset in zip(keys, offsets_topic_offsets, strict=True):
                 row = self._rows.get(key)
@@ -154,9 +141,8 @@ class CommittedOffsets:
     ) -> Windows | None:
         """Compare the commits of the view with end offsets that were sampled after the view. Return the commit windows.
 
-        Each window ends with the commit that the view contains. For each commit, `next_offsets` contains the offset of
-        the record that the group reads next (`next_offsets.py`). The lag is counted from `next_offsets`. If rows were
-        renumbered after the view was created, return None.
+        Each window ends with the commit in the view. The lag is counted from `next_offsets`: the offsets of the records
+        that the groups read next (`next_offsets.py`). If the view's row numbers are not valid any more, return None.
         """
         with self._lock:
             if view.numbering != self._numbering:
@@ -173,10 +159,7 @@ class CommittedOffsets:
                 self._windows.restart(view.rows, view.offsets_topic_offsets)
 
     def stored_windows(self) -> tuple[int, bytes]:
-        """Return the format version and the encoded commit windows of all keys.
-
-        The state store contains only the last commit of each key. The commit windows also contain older commits.
-        """
+        """Return the format version and the encoded commit windows. The state store has only the last commits."""
         with self._lock:
             keys, rows = list(self._rows), np.fromiter(self._rows.values(), np.int64, len(self._rows))
             return encode_windows(pa.array(keys, pa.binary()), self._windows.entries(rows))
@@ -199,7 +182,7 @@ class CommittedOffsets:
     def commits_of_groups(self, group_ids: Collection[str]) -> pa.Table:
         """Return the commits of the given groups, with the key of each commit and the position of its record.
 
-        The result omits groups and topics whose name is not valid UTF-8, because requests cannot contain such a name.
+        Omit names that are not valid UTF-8, because requests cannot contain them.
         """
         selected = set(group_ids)
         with self._lock:
@@ -215,7 +198,7 @@ class CommittedOffsets:
         return pa.table([list(column) for column in columns], schema=_KEYED_SCHEMA)
 
     def view(self) -> CommittedOffsetsView:
-        """Return a copy of the commits, without deleted keys. Later writes do not change the copy."""
+        """Return a copy of the commits, without deleted keys."""
         with self._lock:
             count = len(self._group_ids)
             numbering, offsets_topic_offsets = self._numbering, self._numbers[2, :count].copy()
@@ -237,11 +220,10 @@ class CommittedOffsets:
         return row
 
     def _add_row_of_key(self, key: bytes) -> int:
-        """Return the row number for a new key. If no row exists for the decoded name, add a row.
+        """Return the row number for a new key.
 
-        Invalid UTF-8 is decoded as Java decodes it. So several keys can have the same decoded name. All keys with the
-        same name share one row. With separate rows, `/metrics` would have two series with the same labels, and the
-        scrape would fail.
+        Invalid UTF-8 is decoded as Java decodes it. So several keys can have the same name, and share one row. With
+        separate rows, `/metrics` would have two series with the same labels, and the scrape would fail.
         """
         fields = decode(key, None).key
         group_id, topic, partition = fields["group"], fields["topic"], fields["partition"]
@@ -263,10 +245,7 @@ class CommittedOffsets:
         return row
 
     def _drop_deleted_rows(self) -> None:
-        """Remove the rows of deleted keys if more than half of all rows belong to deleted keys.
-
-        The next removal is tried when the number of rows has doubled.
-        """
+        """Remove the rows of deleted keys if they are more than half. Try again when the number of rows has doubled."""
         count = len(self._group_ids)
         kept = np.flatnonzero(self._numbers[0, :count] != TOMBSTONE)
         if 2 * len(kept) < count:
@@ -288,7 +267,6 @@ class CommittedOffsets:
 
 
 def _empty_numbers(rows: int) -> Int64Array:
-    """Return the columns `_NUMBERS` for new rows. New rows have no commit yet."""
     numbers = np.full((len(_NUMBERS), rows), -1, dtype=np.int64)
     numbers[3] = _NO_PARTITION
     return numbers

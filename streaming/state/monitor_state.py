@@ -6,7 +6,7 @@ A thread that changes the state replaces the complete view, so each scrape reads
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from streaming.combine.gaps import GapTotals
@@ -22,17 +22,14 @@ from streaming.evaluation.limits import LimitsOf, default_limits
 from streaming.evaluation.rebalances.failed_rebalances import decide_skips
 from streaming.events import POLLED_PARTITION
 from streaming.group.listing import GroupListing, rebalancing_since_ms
-from streaming.group.snapshot import REBALANCING, GroupSnapshot
+from streaming.group.snapshot import REBALANCING
 from streaming.integrity.read_up_to import ReadUpTo, add_sampled_end, advance_position
 from streaming.state.monitor_view import Health, MonitorView, WorkShares
 from streaming.state.reports import ReportCache, Reports
 
 
 class MonitorState:
-    """The current view of a cluster.
-
-    Views are immutable. A change creates a new view, under a lock.
-    """
+    """The current view of a cluster. Views are immutable. A change creates a new view, under a lock."""
 
     def __init__(self, limits_of: LimitsOf = default_limits) -> None:
         self._view = MonitorView()
@@ -47,19 +44,15 @@ class MonitorState:
             return self._view
 
     def reports(self, view: MonitorView, *, is_fresh: bool) -> Reports:
-        """Return the report of every group for a view.
-
-        Simultaneous calls for the same view compute the reports only once.
-        """
+        """Return the report of every group. Simultaneous calls for the same view compute the reports only once."""
         with self._reports_lock:
             return self._report_cache.reports(view, is_fresh=is_fresh)
 
     def use_checkpoint(self, checkpoint_id: str, *, has_batch: bool) -> None:
         """Forget all values from a different checkpoint, and all values of a checkpoint without a committed batch.
 
-        `rebuild` can replace the checkpoint while the process runs. Then the query reads the log from its start, so the
-        positions and groups of the old checkpoint are wrong. Counters of the process stay, because a counter must not
-        decrease.
+        `rebuild` can replace the checkpoint while the process runs. Then the query reads the log from its start, so
+        positions and groups are wrong. Counters of the process stay, because a counter must not decrease.
         """
         with self._lock:
             if not has_batch or checkpoint_id != self._checkpoint_id:
@@ -78,13 +71,8 @@ class MonitorState:
             groups = {**self._view.groups, **{record.snapshot.group_id: record for record in records}}
             for group_id in forgotten:
                 groups.pop(group_id, None)
-            known = {
-                **self._view.partition_states,
-                **{
-                    partition_state.offsets_topic_partition: partition_state.without_keys()
-                    for partition_state in partition_states
-                },
-            }
+            changed = {one.offsets_topic_partition: one.without_keys() for one in partition_states}
+            known = {**self._view.partition_states, **changed}
             since_ms = {
                 group_id: at_ms
                 for group_id, at_ms in self._view.rebalancing_since_ms.items()
@@ -95,7 +83,11 @@ class MonitorState:
                 groups=groups,
                 partition_states=known,
                 rebalancing_since_ms=since_ms,
-                decided_skips=decide_skips(self._view.decided_skips, _with_skips(groups), known),
+                decided_skips=decide_skips(
+                    self._view.decided_skips,
+                    (record.snapshot for record in groups.values() if record.snapshot.unsettled_skips),
+                    known,
+                ),
             )
 
     def put_gap_totals(self, closed: Iterable[GapsClosed]) -> None:
@@ -108,10 +100,7 @@ class MonitorState:
             self._view = replace(self._view, gap_totals=known)
 
     def put_sample(self, sample: ClusterSample, lag: LagEvaluation | None, listing: GroupListing | None = None) -> None:
-        """Store a sample of the brokers, and the lag that was computed from this sample.
-
-        `lag` is None if the lag could not be computed.
-        """
+        """Store a sample, and the lag that was computed from it (None if this failed)."""
         with self._lock:
             before = self._view.sample
             step_ms = 0 if before is None else sample.clock_correction_ms - before.clock_correction_ms
@@ -122,7 +111,7 @@ class MonitorState:
                 lag=lag,
                 listing=listing,
                 rebalancing_since_ms=since_ms,
-                read_up_to=_with_ends(self._view, sample),
+                read_up_to={**self._view.read_up_to, **_sampled_ends(self._view, sample)},
             )
 
     def put_conditions(
@@ -183,15 +172,13 @@ class MonitorState:
     def count_table_write_failure(self) -> None:
         """Count a failed write to a Delta table."""
         with self._lock:
-            health = self._view.health
-            health = replace(health, table_write_failures=health.table_write_failures + 1)
-            self._view = replace(self._view, health=health)
+            failures = self._view.health.table_write_failures + 1
+            self._view = replace(self._view, health=replace(self._view.health, table_write_failures=failures))
 
     def put_readiness(self, *, ready: bool, before: Health) -> bool:
-        """Store the readiness. Return True if the cluster is ready now.
+        """Store the readiness, which the caller computed from `before`. Return True if the cluster is ready now.
 
-        `before` is the health from which the caller computed the readiness. If the query has failed since then, or if a
-        partition is rewound, the cluster is not ready.
+        If the query has failed since then, or if a partition is rewound, the cluster is not ready.
         """
         with self._lock:
             known = self._view.health
@@ -203,16 +190,11 @@ class MonitorState:
         return now_ready
 
 
-def _with_skips(groups: Mapping[str, GroupState]) -> Iterator[GroupSnapshot]:
-    return (record.snapshot for record in groups.values() if record.snapshot.unsettled_skips)
-
-
 def _has_ended_rebalance(before: GroupState | None, after: GroupState | None) -> bool:
     """Return True if a new record shows that the rebalance in the last listing has ended.
 
-    If a later listing shows a rebalance, this is a new rebalance. Record times and listing times are not compared,
-    because the times come from two different clocks. If the state in the new record is a rebalance (possible in the
-    polling mode), return False.
+    Do not compare record times and listing times, because they come from two different clocks. In the polling mode, the
+    state in a new record can be a rebalance.
     """
     if after is None:
         return False
@@ -221,18 +203,14 @@ def _has_ended_rebalance(before: GroupState | None, after: GroupState | None) ->
 
 
 def _with_health(view: MonitorView, health: Health) -> MonitorView:
-    """Return the view with the given health. A cluster with a rewound partition is never ready.
-
-    The view contains shares of work only while the cluster is ready.
-    """
+    """A cluster with a rewound partition is never ready. Only a ready cluster has shares of work."""
     if health.rewound:
         health = replace(health, ready=False)
     return replace(view, health=health, work=view.work if health.ready else {})
 
 
-def _with_ends(view: MonitorView, sample: ClusterSample) -> Mapping[int, ReadUpTo]:
-    """Add the sampled ends of the partitions to `read_up_to`."""
-    sampled = {
+def _sampled_ends(view: MonitorView, sample: ClusterSample) -> Mapping[int, ReadUpTo]:
+    return {
         number: add_sampled_end(
             view.read_up_to.get(number, ReadUpTo()),
             view.health.positions.get(number, 0),
@@ -241,4 +219,3 @@ def _with_ends(view: MonitorView, sample: ClusterSample) -> Mapping[int, ReadUpT
         )
         for number, ends in sample.offsets_topic.items()
     }
-    return {**view.read_up_to, **sampled}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -20,7 +21,27 @@ from streaming.evaluation.rebalances.failed_rebalances import SkipDecisions
 from streaming.events import Position
 from streaming.group.listing import GroupListing
 from streaming.integrity.read_up_to import ReadUpTo
-from streaming.state.batch_durations import BatchDurations
+
+BATCH_BUCKETS_SECONDS = (0.5, 1, 2, 5, 10, 20, 30, 60)
+"""Upper bounds of the buckets in seconds. The last bucket has no upper bound and counts all longer batches."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchDurations:
+    """The durations of all micro-batches since the start of the monitor, as a histogram."""
+
+    buckets: tuple[int, ...] = (0,) * (len(BATCH_BUCKETS_SECONDS) + 1)
+    sum_seconds: float = 0.0
+
+    def add(self, seconds: float) -> BatchDurations:
+        """Return a histogram that also contains the given batch.
+
+        >>> BatchDurations().add(1.0).add(90.0)
+        BatchDurations(buckets=(0, 1, 0, 0, 0, 0, 0, 0, 1), sum_seconds=91.0)
+        """
+        buckets = list(self.buckets)
+        buckets[bisect_left(BATCH_BUCKETS_SECONDS, seconds)] += 1
+        return BatchDurations(tuple(buckets), self.sum_seconds + seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +49,11 @@ class Health:
     """The state of the monitor itself, for one cluster.
 
     `not_known` lists the kinds of values that the source cannot provide. `settings_not_known` lists the settings that
-    the brokers did not return (`retention_settings.py`). `rewound` lists rewound partitions of `__consumer_offsets`. A
-    rewound partition was truncated, deleted or created again, so the monitor misses new records. `rewound` is empty
-    when the monitor starts. A cluster with a rewound partition is never ready. `positions` maps a partition to the next
-    offset to read. `times_ready` counts how often the cluster became ready. `was_ready` is True after the cluster
-    became ready for the first time. `batch_seconds` is the duration of the last batch. `last_batch_ms` is the end time
-    of the last batch by the clock of the monitor. `batch_durations` counts all batches by duration.
-    `table_write_failures` counts failed writes to Delta tables. `folders` maps names of settings to folders on a disk
-    of this machine. `waits_for_topic` is True while the monitor waits until `__consumer_offsets` exists.
+    the brokers did not return (`retention_settings.py`). `rewound` lists partitions of `__consumer_offsets` that were
+    truncated or created again, so the monitor misses new records. `rewound` is empty when the monitor starts. A cluster
+    with a rewound partition is never ready. `positions` maps a partition to the next offset to read. `last_batch_ms` is
+    the end time of the last batch by the clock of the monitor. `folders` maps names of settings to folders on a disk of
+    this machine. `waits_for_topic` is True while the monitor waits until `__consumer_offsets` exists.
     """
 
     ready: bool = False
@@ -57,10 +75,7 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class WorkShares:
-    """How lag and throughput are shared among the members and the hosts of a group.
-
-    `position` is the position of the group's record that contains the evaluated assignment.
-    """
+    """How the members and hosts share lag and throughput. `position` is of the record with the evaluated assignment."""
 
     position: Position
     imbalances: tuple[Imbalance, ...]
@@ -72,12 +87,9 @@ class MonitorView:
 
     `groups` also contains deleted groups until their state is removed (`GroupForgotten`). For each group that the last
     listing shows in a rebalance, `rebalancing_since_ms` contains the time of the first listing that showed this
-    rebalance. `read_up_to` maps each partition of `__consumer_offsets` to the time up to which the partition was read.
-    In the polling mode, the key -1 contains the time of the last complete poll. `conditions` maps each group to its
-    active conditions at the last sample. `unowned` maps each group to its unowned partitions. `explained_lags` contains
-    the cause of the lag of each late group. `incidents` are the open incidents at the last sample, the oldest first.
-    `gap_totals` maps each group to its totals of commit gaps (`combine.gaps`). `work` contains the last measured shares
-    of lag and throughput. While the cluster is not ready, `work` is empty.
+    rebalance. In the polling mode, the key -1 of `read_up_to` contains the time of the last complete poll.
+    `conditions` are the active conditions at the last sample. `explained_lags` contains the cause of the lag of each
+    late group. `incidents` are the open incidents, the oldest first. While the cluster is not ready, `work` is empty.
     """
 
     groups: Mapping[str, GroupState] = field(default_factory=dict)
@@ -107,9 +119,8 @@ class MonitorView:
     def blocked_groups(self) -> Callable[[str], bool]:
         """Return a function that returns True if an open transaction blocks the group with the given id.
 
-        A consumer with read_committed receives no records after the start of the first open transaction of a partition.
-        So the transaction also blocks the records of other groups in the same partition. After the end of the
-        transaction, the groups stay blocked until a sample shows that the query has read these records. The monitor
-        does not know the current state of a blocked group.
+        A read_committed consumer receives no records of a partition after the start of its first open transaction. So
+        the transaction also blocks other groups. After its end, they stay blocked until a sample shows that the query
+        has read these records. The current state of a blocked group is unknown.
         """
         return blocked_groups(self.sample or ClusterSample(0))

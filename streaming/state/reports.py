@@ -3,21 +3,20 @@
 1. Until the monitor has read the log to its end for the first time, there are no reports.
 2. If the last sample is too old, all values from samples are unknown, for example lag and status. The reason for the
    unknown lag is NO_FRESH_SAMPLE. For every group, this reason counts as a trouble (`severity.trouble`). The report
-   still contains the id of the incident that was open at the last sample. Groups that only commit offsets and have no
-   members still have a report. The committed topics are not values from samples, so they stay known.
+   still contains the id of the open incident and the committed topics. Groups without members that only commit offsets
+   still have a report.
 3. While the cluster is not ready, the monitor possibly does not know the latest commits. So values that depend on
-   commits are unknown, for example lag and status. The reason for these unknown values is LOG_NOT_READ. The report
-   still contains the group's state in the listing, the coordinator, and the conditions of the last sample.
+   commits are unknown, with the reason LOG_NOT_READ. The report still contains the group's state in the listing, the
+   coordinator, and the conditions of the last sample.
 4. A deleted group has a report only while it still has committed offsets.
-5. The part of a report that comes from records is cached until its inputs change. The part of a report that comes from
-   a sample is added when a caller requests the report. Most scrapes request only the reports of groups with a
-   condition.
+5. The part of a report that comes from records is cached until its inputs change. The part that comes from a sample is
+   added when a caller requests the report. Most scrapes request only groups with a condition.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from assignors.coordinator import coordinator_partition
@@ -37,10 +36,7 @@ _NOTHING_DECIDED = dict[tuple[str, int], bool]()
 
 
 def _shown_sample(view: MonitorView, *, is_fresh: bool) -> tuple[MonitorView, GroupLag]:
-    """Return a view with only the known values of the last sample (rules 2 and 3).
-
-    Also return one `GroupLag` for all groups whose lag is not in the returned view.
-    """
+    """Return a view with only the known values of the last sample (rules 2 and 3), and the lag of all other groups."""
     if not is_fresh:
         return MonitorView(incidents=view.incidents), GroupLag(unknown=(NO_FRESH_SAMPLE,))
     if not view.health.ready:
@@ -52,8 +48,7 @@ def _shown_sample(view: MonitorView, *, is_fresh: bool) -> tuple[MonitorView, Gr
 def _coordinators(shown: MonitorView) -> Callable[[str], int | None]:
     """Return a function that maps a group id to its coordinator's broker id, to NO_LEADER, or to None if unknown.
 
-    When a broker restarts, a partition has no leader for some seconds. So while the cluster is ready, the function
-    returns None instead of NO_LEADER.
+    When a broker restarts, a partition has no leader for some seconds. So a ready cluster has None, not NO_LEADER.
     """
     sample = shown.sample
     if sample is None or not sample.offsets_topic_partitions:
@@ -63,26 +58,20 @@ def _coordinators(shown: MonitorView) -> Callable[[str], int | None]:
     return lambda group_id: leaders.get(coordinator_partition(group_id, partitions), without_leader)
 
 
+@dataclass(eq=False, repr=False)
 class Reports(Mapping[str, GroupReport]):
     """The reports of all groups, sorted by group id.
 
-    `recorded` contains the same reports, but without the values from the sample. `shown` contains the known values of
-    the last sample. `other_lag` is the `GroupLag` of all groups whose lag is not in `shown`. `commits` contains the
-    commits at the last sample, even if the sample is old. `commits` is None if no lag was computed.
+    `recorded` contains the reports without the values from the sample. `_shown` contains the known values of the last
+    sample. `_other_lag` is the lag of all groups that have none in `_shown`. `_commits` contains the commits at the
+    last sample, even if the sample is old.
     """
 
-    def __init__(
-        self,
-        recorded: Mapping[str, GroupReport],
-        shown: MonitorView,
-        other_lag: GroupLag,
-        commits: LagEvaluation | None,
-    ) -> None:
-        self.recorded = recorded
-        self._shown = shown
-        self._other_lag = other_lag
-        self._commits = commits
-        self._whole: dict[str, GroupReport] = {}
+    recorded: Mapping[str, GroupReport]
+    _shown: MonitorView
+    _other_lag: GroupLag
+    _commits: LagEvaluation | None
+    _whole: dict[str, GroupReport] = field(default_factory=dict)
 
     @cached_property
     def with_findings(self) -> Sequence[str]:
@@ -102,12 +91,11 @@ class Reports(Mapping[str, GroupReport]):
 
     @cached_property
     def _incident_ids(self) -> Mapping[str, str]:
-        """For each group with an open incident, the id of the incident."""
         shown = incident_by_group(self._shown.incidents)
         return {group_id: one.incident_id for group_id, one in shown.items()}
 
     def __getitem__(self, group_id: str) -> GroupReport:
-        """Return the report of a group, with the values from the sample. Raises KeyError."""
+        """Return the report of a group, with the values from the sample."""
         whole = self._whole.get(group_id)
         if whole is None:
             shown, unowned = self._shown, self._shown.unowned.get(group_id)
@@ -126,7 +114,7 @@ class Reports(Mapping[str, GroupReport]):
         return whole
 
     def __iter__(self) -> Iterator[str]:
-        """Iterate over the group ids, sorted."""
+        """Iterate over the sorted group ids."""
         return iter(self.recorded)
 
     def __len__(self) -> int:
@@ -143,10 +131,7 @@ class ReportCache:
         self._last: tuple[MonitorView, bool, Reports] | None = None
 
     def reports(self, view: MonitorView, *, is_fresh: bool) -> Reports:
-        """Return the reports of all groups.
-
-        The result is empty until the monitor has read the log to its end once (rule 1).
-        """
+        """Return the reports of all groups. Empty until the monitor has read the log to its end once (rule 1)."""
         last = self._last
         if last is not None and last[0] is view and last[1] == is_fresh:
             return last[2]
@@ -162,10 +147,7 @@ class ReportCache:
         return reports
 
     def _recorded(self, view: MonitorView, shown: MonitorView) -> Iterator[RecordedGroup]:
-        """Yield the inputs of each group's report, sorted by group id (rules 2 and 4).
-
-        `shown` contains the known values of the last sample.
-        """
+        """Yield the inputs of each group's report, sorted by group id (rules 2 and 4)."""
         is_blocked, gap_totals = view.blocked_groups(), view.gap_totals
         listing, coordinator_of = shown.listing, _coordinators(shown)
         committing = frozenset[str]() if view.lag is None else view.lag.group_ids
@@ -205,10 +187,7 @@ class ReportCache:
 def _kept_or_new(
     known: tuple[RecordedGroup, GroupReport] | None, recorded: RecordedGroup
 ) -> tuple[RecordedGroup, GroupReport]:
-    """Return the cached report if its inputs are unchanged. If the inputs have changed, evaluate the group again.
-
-    A new object for the group's state is a changed input, even if it equals the old object.
-    """
+    """Reuse the report of unchanged inputs. A new object for the group's state is a change, even if it is equal."""
     if known is None or known[0].record is not recorded.record or known[0] != recorded:
         return recorded, evaluate(recorded)
     return known

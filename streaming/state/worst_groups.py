@@ -4,11 +4,10 @@
 order of `evaluation/severity/trouble.py` directly. Rules:
 
 1. The sort key of a group is computed from its troubles (`evaluation.severity.trouble`).
-2. A group that was shown in full detail keeps its worst sort key for ten minutes. During the ten minutes, the group is
-   *held*. The ten minutes begin at the last evaluation in which the group had this key. So the series of a group stay
-   in `/metrics` while a trouble ends and starts again repeatedly. Users can also see in full detail that the trouble
-   has ended. If the last scrape showed all groups in full detail, only the K worst groups are held (rule 5 of
-   `prometheus.metrics`).
+2. A group that was shown in full detail keeps its worst sort key for ten minutes after the last evaluation with this
+   key: the group is *held*. So the series of a group stay in `/metrics` while a trouble ends and starts again
+   repeatedly, and users can see that it has ended. If the last scrape showed all groups in full detail, only the K
+   worst groups are held (rule 5 of `prometheus.metrics`).
 3. If the clock is set back, no group is held any more.
 4. Groups are ranked once per sample, because lag, statuses and conditions change only at a sample. All scrapes between
    two samples use the same order.
@@ -49,10 +48,7 @@ class Ranking:
     def worst_first(
         self, sample: ClusterSample | None, reports: Reports, group_ids: Sequence[str], now_ms: int
     ) -> list[int]:
-        """Return the index of each group in `group_ids`, the worst group first.
-
-        `sample` is None if the last sample is too old.
-        """
+        """Return the index of each group in `group_ids`, the worst first. `sample` is None if it is too old."""
         ranked = self._ranked_entries(sample, reports, now_ms)
         rank = {group_id: number for number, group_id in enumerate(ranked)}
         return sorted(range(len(group_ids)), key=lambda at: (rank.get(group_ids[at], len(rank)), group_ids[at]))
@@ -72,9 +68,7 @@ class Ranking:
 
 
 def rank_entries(places: Mapping[str, Place], held: Mapping[str, RankEntry], now_ms: int) -> Mapping[str, RankEntry]:
-    """Return the entry of each group, the worst group first.
-
-    `held` contains the entries of the groups that were shown in full detail.
+    """Return the entry of each group, the worst group first. `held` are the groups that rule 2 holds.
 
     >>> calm, behind, other = (11, 0, -0.0, 0, "a"), (9, -1, -40.0, -9, "a"), (9, -1, -35.0, -9, "b")
     >>> list(rank_entries({"a": calm, "b": other}, {"a": RankEntry(behind, 1_000)}, 2_000))

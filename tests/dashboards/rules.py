@@ -14,7 +14,7 @@ from urllib.parse import quote_plus
 
 import yaml
 
-from dashboards.alerts import panel_number
+from dashboards.alerts.links import panel_number
 from tests.monitoring_programs import monitoring_programs
 
 ROOT = Path(__file__).parents[2]

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from dashboards.alerts import panel_number
 from dashboards.alerts.files import ROOT, alert_files
+from dashboards.alerts.links import panel_number
 from streaming.evaluation import conditions
 from streaming.evaluation.rebalances import condition_detectors
 from streaming.signals import CLUSTER, GROUP, HISTOGRAM, SIGNALS, exported_names

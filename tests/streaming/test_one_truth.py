@@ -14,7 +14,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from streaming.cli.text.conditions import active_sentence
-from streaming.cli.text.reported import reported_cells
+from streaming.cli.text.group_output import reported_cells
 from streaming.delta.rows import condition_rows, lag_cause_row, lag_rows
 from streaming.delta.tables import ASSIGNMENT_DRIFT, ASSIGNMENT_IMBALANCE, GROUP_GENERATIONS, GROUP_LAG, REBALANCES
 from streaming.evaluation.conditions.condition_tracker import ConditionChange

@@ -12,8 +12,7 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from streaming.combine.live import LIVE_SCHEMA
-from streaming.combine.partition_state import PARTITION_CODEC, PartitionSnapshot
+from streaming.combine.partition_state import LIVE_SCHEMA, PARTITION_CODEC, PartitionSnapshot
 from streaming.delta.tables import SCHEMA_VERSION
 from streaming.evaluation.group_update import GROUP_CODEC, GroupState
 from streaming.evaluation.lag.stored import commit_windows, sampled_offsets

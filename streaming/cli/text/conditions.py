@@ -30,15 +30,14 @@ def change_sentence(row: Row) -> str:
 def active_sentence(row: Row) -> str:
     """Describe an active condition with its start time.
 
-    The table has a row only for the start of a condition, and one row on each later date. So the detail is not the
-    present one, and the sentence contains the time of the detail.
+    The last row can be a day old, so the sentence contains the time of the detail.
 
     >>> row = {"condition": "rebalance_storm", "since_time": datetime(2026, 11, 21, 14, 3), "detail": "9 rebalances"}
     >>> active_sentence({**row, "sampled_time": datetime(2026, 11, 22, 0, 0, 7)})
     'since 2026-11-21 14:03:00 rebalance storm: 9 rebalances (as of 2026-11-22 00:00:07)'
     """
-    as_of = f"as of {_to_second(row['sampled_time'])}"
-    return f"since {format_since(row)} {condition_title(row)}: {escape_text(row['detail'])} ({as_of})"
+    as_of = _to_second(row["sampled_time"])
+    return f"since {format_since(row)} {condition_title(row)}: {escape_text(row['detail'])} (as of {as_of})"
 
 
 def condition_title(row: Row) -> str:

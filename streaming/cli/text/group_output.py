@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 from typing import Any
 
 from rich.table import Table
 
 from streaming.cli.text.conditions import Row, condition_title, format_since
 from streaming.cli.text.fairness import evaluate_fairness, fairness_summary
-from streaming.cli.text.reported import reported_cells, reported_columns
 from streaming.cli.text.terminal import escape_text
-from streaming.evaluation.assignment.assignment_inputs import assignment_inputs
-from streaming.evaluation.assignment.group_spec import assigned_partitions
+from streaming.evaluation.assignment.assignment_inputs import assigned_partitions, assignment_inputs
 from streaming.events import POLLED_PARTITION, Position
 from streaming.group.advance import advance
 from streaming.group.listing import DescribedGroup, DescribedMember, ListedGroup, held_partitions
-from streaming.group.printable import in_ranges
+from streaming.group.printable import by_topic, in_ranges
 from streaming.group.snapshot import BROKER, RECONCILING, STABLE, GroupSnapshot
-from streaming.http.monitor_api import Reported
+from streaming.http.client import Reported
 from streaming.polled.descriptions import described_event
 from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE, KAFKA_STREAMS_PROTOCOL
 
@@ -28,6 +25,16 @@ _UNKNOWN = "?"
 _STATES_WITH_PARTITIONS = frozenset({STABLE, RECONCILING})
 _COLUMNS = ("group", "type", "state", "protocol", "members", "fairness", "coordinator")
 _MEMBER_COLUMNS = ("member", "instance", "client", "host", "partitions")
+_REPORTED_COLUMNS = ("lag", "cause of lag")
+_VERBOSE_REPORTED_COLUMNS = (
+    "last commit",
+    "consumed/s",
+    "produced/s",
+    "catches up in",
+    "leader",
+    "session timeout",
+    "rebalance timeout",
+)
 
 Conditions = Mapping[str, list[Row]]
 """Rows of active conditions from the table `group_conditions`, by group id."""
@@ -35,10 +42,9 @@ Conditions = Mapping[str, list[Row]]
 
 @dataclass(frozen=True, slots=True)
 class AnsweredGroup:
-    """The data of a group from two requests to the brokers.
+    """A group in the list of groups, and as its coordinator described it in a later request.
 
-    `listed` comes from the list of groups, and `described` from a later request to the group's coordinator. If the
-    coordinator returned no description, `described` is None, and `not_reported` contains the reason.
+    If the coordinator returned no description, `not_reported` contains the reason.
     """
 
     group_id: str
@@ -123,15 +129,21 @@ def group_details(group: AnsweredGroup, conditions: Conditions | None, reported:
     yield values
     if group.described and group.described.members:
         members = Table(*_MEMBER_COLUMNS)
-        for row in _member_rows(group.described):
-            members.add_row(*row)
+        for one in group.described.members:
+            partitions = _partitions_text(group.described, one)
+            cells = [one.member_id, one.group_instance_id or "", one.client_id, one.client_host, partitions]
+            members.add_row(*_terminal_cells(cells))
         yield members
 
 
 def column_names(conditions: Conditions | None, reported: Reported | None, *, verbose: bool) -> list[str]:
     """Return the names of the columns. The columns depend on the available sources (brokers, tables, monitor)."""
-    of_monitor = () if reported is None else reported_columns(verbose=verbose)
+    of_monitor = () if reported is None else _reported_columns(verbose=verbose)
     return [*_COLUMNS, *of_monitor, *(() if conditions is None else ("conditions",))]
+
+
+def _reported_columns(*, verbose: bool) -> Sequence[str]:
+    return (*_REPORTED_COLUMNS, *_VERBOSE_REPORTED_COLUMNS) if verbose else _REPORTED_COLUMNS
 
 
 def group_cells(
@@ -139,21 +151,47 @@ def group_cells(
 ) -> list[str]:
     """Return the values of a group, in the order of `column_names`."""
     described = group.described
-    cells = _terminal_cells([group.group_id, group.group_type, group.state, *_protocol_and_member_count(described)])
-    cells += _terminal_cells([_fairness_text(group.group_id, described) if described else None])
-    cells.append(str(group.listed.coordinator))
+    cells = [group.group_id, group.group_type, group.state]
+    if described is None:
+        cells += [None, None, None]
+    else:
+        cells += [described.protocol or "", str(len(described.members)), _fairness_text(group.group_id, described)]
+    texts = [*_terminal_cells(cells), str(group.listed.coordinator)]
     if reported is not None:
-        cells += reported_cells(reported.get(group.group_id), verbose=verbose)
-    return cells if conditions is None else [*cells, _conditions_text(conditions.get(group.group_id, ()))]
+        texts += reported_cells(reported.get(group.group_id), verbose=verbose)
+    if conditions is not None:
+        rows = conditions.get(group.group_id, ())
+        texts.append("\n".join(f"{condition_title(row)} since {format_since(row)}" for row in rows))
+    return texts
 
 
-def _protocol_and_member_count(described: DescribedGroup | None) -> tuple[str | None, str | None]:
-    """Return the cells "protocol" (empty if the group has no strategy) and "members". None means unknown."""
-    return (described.protocol or "", str(len(described.members))) if described else (None, None)
+def reported_cells(group: Mapping[str, Any] | None, *, verbose: bool) -> list[str]:
+    """Return the values of one group that only a running monitor knows.
+
+    `group` is the group's JSON from the API, or None if the monitor does not know the group.
+    """
+    if group is None:
+        return [_UNKNOWN] * len(_reported_columns(verbose=verbose))
+    from streaming.page.rendering import amount, catch_up, utc, whole  # noqa: PLC0415 - slow to import
+
+    lag, cause = group["lag"], group.get("cause")
+    cause_and_advice = [] if cause is None else [text for text in (cause["text"], cause["advice"]) if text]
+    cells = [whole(lag), escape_text(" ".join(cause_and_advice))]
+    if verbose:
+        leader = group["leader"]
+        consumed, produced = group["consumed_records_per_second"], group["produced_records_per_second"]
+        cells += [utc(group["last_commit_ms"]), amount(consumed), amount(produced)]
+        cells.append(catch_up(lag, consumed, produced, group["catch_up_seconds"]))
+        leader_name = None if leader is None else f"{leader['client_id']} {leader['client_host']}".strip()
+        cells += _terminal_cells([leader_name])
+        cells += [_timeouts(group["session_timeouts_ms"]), _timeouts(group["rebalance_timeouts_ms"])]
+    return cells
 
 
-def _conditions_text(rows: Iterable[Row]) -> str:
-    return "\n".join(f"{condition_title(row)} since {format_since(row)}" for row in rows)
+def _timeouts(timeouts_ms: Sequence[int]) -> str:
+    from streaming.page.rendering import duration  # noqa: PLC0415 - slow to import
+
+    return ", ".join(duration(timeout_ms / 1000) for timeout_ms in timeouts_ms) or _UNKNOWN
 
 
 def _fairness_text(group_id: str, described: DescribedGroup) -> str | None:
@@ -170,29 +208,11 @@ def _fairness_text(group_id: str, described: DescribedGroup) -> str | None:
     return fairness_summary(*evaluate_fairness(replace(inputs.spec, partitions=partitions), inputs.assignment))
 
 
-def _member_rows(group: DescribedGroup) -> list[list[str]]:
-    return [
-        _terminal_cells(
-            [
-                member.member_id,
-                member.group_instance_id or "",
-                member.client_id,
-                member.client_host,
-                _partitions_text(group, member),
-            ]
-        )
-        for member in group.members
-    ]
-
-
 def _partitions_text(group: DescribedGroup, member: DescribedMember) -> str | None:
     if member.active_tasks is not None:
         return " ".join(f"{task.subtopology_id}[{in_ranges(task.partitions)}]" for task in member.active_tasks)
     held = held_partitions(group, member)
-    if held is None:
-        return None
-    by_topic = groupby(held, key=lambda pair: pair[0])
-    return " ".join(f"{topic}[{in_ranges([number for _, number in pairs])}]" for topic, pairs in by_topic)
+    return None if held is None else " ".join(f"{topic}[{numbers}]" for topic, numbers in by_topic(held))
 
 
 def _terminal_cells(cells: list[str | None]) -> list[str]:

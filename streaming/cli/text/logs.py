@@ -42,10 +42,7 @@ def start_logging(level: str) -> None:
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:
-    """Return False for a log record of py4j, which logs each failure with a long traceback.
-
-    Log records of py4j are not needed, because py4j also raises each failure as an exception.
-    """
+    """Drop py4j's records: it logs each failure with a long traceback, and also raises it as an exception."""
     return record.name != "root" or "py4j" not in Path(record.pathname).parts
 
 

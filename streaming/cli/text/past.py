@@ -77,10 +77,7 @@ def _no_row(root: str, group: str) -> str:
 
 
 def _readers(root: str, cluster: str | None, moments_ms: Sequence[int]) -> Sequence[tuple[str, PastReader, Coverage]]:
-    """Return a reader for each cluster whose tables cover all times in `moments_ms`.
-
-    Raises RemedyError if no cluster has tables that cover all times, or if the tables do not contain the cluster.
-    """
+    """Return a reader for each cluster whose tables cover all times. Raises RemedyError if there is none."""
     present_ms = now_ms()
     names = stored_clusters(root) if cluster is None else [stored_cluster(root, cluster)]
     readers = [(name, reader, reader.coverage()) for name in names if (reader := PastReader(root, name))]
@@ -101,7 +98,6 @@ def _coverage_line(coverage: Coverage) -> str:
 
 
 def _group_lines(cluster: str, at_ms: int, past: PastGroup) -> Iterator[str]:
-
     group, membership, lag = past.report, past.report.membership, past.report.lag
     yield f"{escape_text(group.group_id)} in cluster {escape_text(cluster)} at {format_moment(at_ms)} UTC"
     yield (
@@ -144,7 +140,6 @@ def _group_lines(cluster: str, at_ms: int, past: PastGroup) -> Iterator[str]:
 
 
 def _comparison_lines(cluster: str, group: str, comparison: Comparison) -> Iterator[str]:
-
     yield f"{escape_text(group)} in cluster {escape_text(cluster)}"
     for word, end in (("before", comparison.before), ("after", comparison.after)):
         yield (

@@ -6,16 +6,25 @@ imports of this module are slow, so a command imports this module only when it r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from heapq import merge
+from itertools import groupby
+from operator import itemgetter
+from typing import NamedTuple
 
 from streaming.cli.text.conditions import Row
+from streaming.cli.text.fairness import fairness_problems
 from streaming.config.secret_settings import without_credentials
 from streaming.delta.stored import active_conditions, has_row, stored_clusters, stored_rows
 from streaming.delta.stored_table import NoTableError
-from streaming.delta.tables import ASSIGNMENT_IMBALANCE, COMMIT_GAPS, GROUP_CONDITIONS, GROUP_LAG, Table
+from streaming.delta.tables import ASSIGNMENT_IMBALANCE, COMMIT_GAPS, GROUP_CONDITIONS, GROUP_LAG, REBALANCES, Table
 from streaming.errors import RemedyError
 from streaming.evaluation.fairness.imbalance import PARTITIONS
 from streaming.evaluation.fairness.participants import MEMBER
+from streaming.evaluation.rebalances.rebalance_words import with_commit_gaps, without_upgrade_tombstones
+from streaming.past.rows import imbalance
+
+_Position = tuple[str, int, int]
 
 
 class NoClusterError(RemedyError):
@@ -25,9 +34,7 @@ class NoClusterError(RemedyError):
 def stored_cluster(root: str, name: str | None) -> str:
     """Return the name of the cluster in the tables. If there is only one cluster, `name` can be None.
 
-    Raises NoClusterError if the tables do not contain the cluster. Then its conditions are unknown. Without this error,
-    an empty result would mean that the cluster has no conditions. Also raises NoClusterError if the name is None and
-    there are several clusters.
+    Raises NoClusterError if there is no such cluster: an empty result would mean that it has no conditions.
     """
     known = stored_clusters(root)
     if name is not None and name in known:
@@ -63,6 +70,56 @@ def no_row_error(root: str, cluster: str | None, group_id: str, what: str) -> Re
     )
 
 
+class History(NamedTuple):
+    """The rows that the command `history` prints.
+
+    `rebalances` contains the last rows of the table `rebalances`, and `problems` the fairness problems after each of
+    these rebalances. `changes` contains the rows of `group_conditions` since the first rebalance in `rebalances`.
+    `active` contains the conditions that have not ended.
+    """
+
+    rebalances: Sequence[Row]
+    problems: Sequence[Sequence[str]]
+    changes: Sequence[Row]
+    active: Sequence[Row]
+
+
+def read_history(root: str, cluster: str | None, group_id: str, last: int) -> History:
+    """Return the last rebalances of a group and its conditions. Raises RemedyError if the tables contain no row."""
+    rebalances = _read_rebalances(root, cluster, group_id)[-last:]
+    changes, active = read_condition_changes(root, cluster, group_id), read_active_conditions(root, cluster, group_id)
+    if not rebalances and not changes:
+        raise no_row_error(root, cluster, group_id, "no rebalance")
+    if rebalances:
+        changes = [row for row in changes if row["sampled_time"] >= rebalances[0]["record_time"]]
+    problems = _read_fairness_problems(root, cluster, group_id)
+    return History(rebalances, [problems.get(_position(row), ()) for row in rebalances], changes, active)
+
+
+def _read_rebalances(root: str, cluster: str | None, group_id: str) -> Sequence[Row]:
+    rows = stored_rows(root, REBALANCES, group_id=group_id, cluster=cluster)
+    if not rows:
+        return ()
+    with_gaps = with_commit_gaps(rows, read_commit_gaps(root, cluster, group_id))
+    by_cluster = groupby(sorted(with_gaps, key=itemgetter("cluster")), key=itemgetter("cluster"))
+    histories = (without_upgrade_tombstones(list(cluster_rows)) for _, cluster_rows in by_cluster)
+    return list(merge(*histories, key=itemgetter("record_time")))
+
+
+def _read_fairness_problems(root: str, cluster: str | None, group_id: str) -> Mapping[_Position, Sequence[str]]:
+    rows = _rows_if_any(
+        root, ASSIGNMENT_IMBALANCE, group_id=group_id, cluster=cluster, measure=PARTITIONS, scope=MEMBER
+    )
+    return {
+        _position(row): list(fairness_problems(imbalance(row), (row["topic_skew"] or {}).get("topics", 0)))
+        for row in rows
+    }
+
+
+def _position(row: Row) -> _Position:
+    return row["cluster"], row["offsets_topic_partition"], row["offsets_topic_offset"]
+
+
 def read_commit_gaps(root: str, cluster: str | None, group_id: str) -> Sequence[Row]:
     """Return the commit gaps of a group."""
     return _rows_if_any(root, COMMIT_GAPS, group_id=group_id, cluster=cluster)
@@ -80,13 +137,6 @@ def read_active_conditions(root: str, cluster: str | None, group_id: str) -> Seq
         return active_conditions(root, cluster, group_id)
     except NoTableError:
         return ()
-
-
-def read_imbalances(root: str, cluster: str | None, group_id: str) -> Sequence[Row]:
-    """Return the distribution of partitions among members for each assignment of a group."""
-    return _rows_if_any(
-        root, ASSIGNMENT_IMBALANCE, group_id=group_id, cluster=cluster, measure=PARTITIONS, scope=MEMBER
-    )
 
 
 def _rows_if_any(root: str, table: Table, **equal: str | None) -> Sequence[Row]:

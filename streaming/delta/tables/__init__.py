@@ -1,4 +1,4 @@
-"""Defines the schema of every Delta table. `describe_tables` generates `docs/TABLES.md` from the schemas.
+"""Defines the schema of every Delta table. `tests/table_reference.py` generates `docs/TABLES.md` from the schemas.
 
 All tables are partitioned by cluster and date. If a row describes a record, its key is the position of the record
 (cluster, offsets_topic_partition, offsets_topic_offset). If a row describes a sample, its key contains the time of the
@@ -7,10 +7,6 @@ no other package.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterator
-
-import pyarrow as pa
 
 from streaming.delta.tables.assignments import ASSIGNMENT_DRIFT
 from streaming.delta.tables.columns import Table
@@ -37,7 +33,6 @@ __all__ = [
     "TABLES",
     "WHAT_IF",
     "Table",
-    "describe_tables",
 ]
 
 SCHEMA_VERSION = 2
@@ -57,21 +52,3 @@ TABLES = (
     INCIDENTS,
     QUARANTINE,
 )
-
-
-def describe_tables() -> Iterator[str]:
-    """Return the Markdown lines for `docs/TABLES.md`, the reference of all tables."""
-    for table in TABLES:
-        yield f"## `{table.name}`\n\nEach row describes {table.row}.\n\n| column | type | description |\n|---|---|---|"
-        for field in table.schema:
-            comment = (field.metadata or {}).get(b"comment", b"").decode()
-            yield f"| `{field.name}` | {_type_name(field.type)} | {comment} |"
-        yield ""
-
-
-def _type_name(kind: pa.DataType) -> str:
-    if pa.types.is_list(kind):
-        return f"array of {_type_name(kind.value_type)}"
-    if pa.types.is_struct(kind):
-        return "struct (" + ", ".join(field.name for field in kind) + ")"
-    return {"timestamp[us, tz=UTC]": "timestamp", "date32[day]": "date"}.get(str(kind), str(kind))

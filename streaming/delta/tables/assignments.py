@@ -9,9 +9,13 @@ from streaming.delta.tables.columns import (
     GROUP,
     NOT_KNOWN,
     RECORD,
-    TIME,
     Table,
+    boolean,
     column,
+    int32,
+    text,
+    texts,
+    time,
 )
 
 _MISPLACED = pa.struct(
@@ -43,11 +47,10 @@ ASSIGNMENT_DRIFT = Table(
             *RECORD,
             GROUP,
             GENERATION,
-            column("strategy", pa.string(), "strategy that computed the expected assignment"),
-            column("is_group_strategy", pa.bool_(), "true if the strategy of this row is the group's own strategy"),
-            column(
+            text("strategy", "strategy that computed the expected assignment"),
+            boolean("is_group_strategy", "true if the strategy of this row is the group's own strategy"),
+            text(
                 "verdict",
-                pa.string(),
                 "result of the comparison. `match` means that every partition has the expected owner. `drift` means"
                 " that the assignment breaks a rule of the strategy or differs from the assignment that the leader's"
                 " library computes. `equivalent` means that the strategy allows both the actual and the expected"
@@ -58,36 +61,29 @@ ASSIGNMENT_DRIFT = Table(
                 " means that the monitor does not implement the strategy, or that your own strategy failed. If"
                 " `is_group_strategy` is false, the verdict is `same`, `differs`, `unknown` or `not_evaluated`",
             ),
-            column(
+            text(
                 "reason",
-                pa.string(),
                 "reason for the verdict `unknown`, `not_evaluated` or `differs_from_java`. For the verdict `drift`, the"
                 " value shows why the monitor checked only the rules that all strategies share. If the monitor checked"
                 " all rules of the strategy, the value is empty. For all other verdicts, the value is also empty",
             ),
-            column("drift_partitions", pa.int32(), _DRIFT_PARTITIONS),
+            int32("drift_partitions", _DRIFT_PARTITIONS),
             column(
                 "misplaced",
                 pa.list_(_MISPLACED),
                 "partitions whose owner breaks a rule, with the actual owners and the expected owner of each"
                 " partition. Empty if the verdict is not `drift`",
             ),
-            column(
-                "violations",
-                pa.list_(pa.string()),
-                "names of the rules that the assignment breaks. Empty if the verdict is not `drift`",
-            ),
-            column("assigned_by", pa.string(), _ASSIGNED_BY),
-            column(
+            texts("violations", "names of the rules that the assignment breaks. Empty if the verdict is not `drift`"),
+            text("assigned_by", _ASSIGNED_BY),
+            texts(
                 "evidence",
-                pa.list_(pa.string()),
                 "data from which the monitor determined `assigned_by`, for example the form of the assignments or the"
                 " leader's client id",
             ),
             NOT_KNOWN,
-            column(
+            time(
                 "metadata_sampled_time",
-                TIME,
                 "time when the monitor sampled the topic metadata for the verdict. If the topics were sampled at"
                 " different times, the value is the earliest of these times",
             ),

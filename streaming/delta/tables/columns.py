@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -13,10 +14,7 @@ NAMED_PARTITIONS = pa.list_(pa.struct([("topic", pa.string()), ("partition", pa.
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """A table: its name, a description of one row, and its columns.
-
-    Tables are used as keys of dictionaries. Equality and hash use the identity, because a hash of all columns is slow.
-    """
+    """A table: its name, a description of one row, and its columns. Its hash is the identity, because that is fast."""
 
     name: str
     row: str
@@ -28,53 +26,48 @@ def column(name: str, kind: pa.DataType, comment: str) -> pa.Field:
     return pa.field(name, kind, metadata={"comment": comment})
 
 
-CLUSTER = column("cluster", pa.string(), "name of the Kafka cluster, as in the monitor's settings")
+def _columns_of(kind: pa.DataType) -> Callable[[str, str], pa.Field]:
+    return lambda name, comment: column(name, kind, comment)
+
+
+text, texts = _columns_of(pa.string()), _columns_of(pa.list_(pa.string()))
+int32, int64, float64 = _columns_of(pa.int32()), _columns_of(pa.int64()), _columns_of(pa.float64())
+boolean, time = _columns_of(pa.bool_()), _columns_of(TIME)
+"""Each of these functions returns a column of one type, from its name and its comment."""
+
+CLUSTER = text("cluster", "name of the Kafka cluster, as in the monitor's settings")
 RECORD = (
     CLUSTER,
     column("date", pa.date32(), "UTC date of `record_time`"),
-    column(
+    int32(
         "offsets_topic_partition",
-        pa.int32(),
         "number of the `__consumer_offsets` partition that contains the record. The value is -1 if `source.kind` is"
         " `admin-api`",
     ),
-    column(
+    int64(
         "offsets_topic_offset",
-        pa.int64(),
         "offset of the record in this partition. If `source.kind` is `admin-api`, the value is a sequence number",
     ),
-    column(
+    time(
         "record_time",
-        TIME,
         "timestamp of the record, on the coordinator's clock. If the state of the group is `Gone`, or if `source.kind`"
         " is `admin-api`, the value is the time when the monitor polled the brokers",
     ),
 )
-GROUP = column("group_id", pa.string(), "id of the consumer group")
+GROUP = text("group_id", "id of the consumer group")
 SAMPLED = (
     CLUSTER,
     column("date", pa.date32(), "UTC date of `sampled_time`"),
-    column(
+    time(
         "sampled_time",
-        TIME,
         "time of the sample: the time when the monitor requested the end offsets. The sample contains only commits"
         " that the monitor had read before `sampled_time`",
     ),
 )
-SAMPLED_PARTITION = (
-    *SAMPLED,
-    GROUP,
-    column("topic", pa.string(), "name of the topic"),
-    column("partition", pa.int32(), "partition number"),
-)
-GENERATION = column(
+SAMPLED_PARTITION = (*SAMPLED, GROUP, text("topic", "name of the topic"), int32("partition", "partition number"))
+GENERATION = int32(
     "generation_id",
-    pa.int32(),
     "generation of a classic group, or epoch of any other group. Null for a classic group if `source.kind` is"
     " `admin-api`",
 )
-NOT_KNOWN = column(
-    "not_known",
-    pa.list_(pa.string()),
-    "names of the values that the monitor did not know when it evaluated the assignment",
-)
+NOT_KNOWN = texts("not_known", "names of the values that the monitor did not know when it evaluated the assignment")

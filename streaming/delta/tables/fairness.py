@@ -14,9 +14,13 @@ from streaming.delta.tables.columns import (
     GROUP,
     NOT_KNOWN,
     RECORD,
-    TIME,
     Table,
+    boolean,
     column,
+    float64,
+    int32,
+    text,
+    time,
 )
 
 _SKEW = pa.struct([("members", pa.list_(pa.string())), ("topics", pa.int32()), ("surplus_partitions", pa.int32())])
@@ -25,11 +29,7 @@ _MEASURED = (
     CLUSTER,
     column("date", pa.date32(), "UTC date of `sampled_time`, or of `record_time` if `sampled_time` is null"),
     *RECORD[2:],
-    column(
-        "sampled_time",
-        TIME,
-        "time when the monitor sampled the lag or the throughput. Null if `measure` is `partitions`",
-    ),
+    time("sampled_time", "time when the monitor sampled the lag or the throughput. Null if `measure` is `partitions`"),
 )
 
 ASSIGNMENT_IMBALANCE = Table(
@@ -45,98 +45,71 @@ ASSIGNMENT_IMBALANCE = Table(
             *_MEASURED,
             GROUP,
             GENERATION,
-            column(
-                "measure",
-                pa.string(),
-                "measured work: `partitions`, `lag` (in records) or `throughput` (in records per second)",
-            ),
-            column(
+            text("measure", "measured work: `partitions`, `lag` (in records) or `throughput` (in records per second)"),
+            text(
                 "scope",
-                pa.string(),
                 "participants that the row compares. `member` means all members. `host` means all client hosts."
                 " `topic` means the subscribers of one topic",
             ),
-            column("topic", pa.string(), "name of the topic if `scope` is `topic`. Otherwise null"),
-            column(
+            text("topic", "name of the topic if `scope` is `topic`. Otherwise null"),
+            int32(
                 "participants",
-                pa.int32(),
                 "number of members or client hosts that the row compares. Null if unknown. If `participants` is null,"
                 " all measured values of the row are also null",
             ),
-            column("total", pa.float64(), "total work of all participants. The unit depends on `measure`"),
-            column(
-                "largest",
-                pa.float64(),
-                "work of the member or host that has the most work. The unit depends on `measure`",
-            ),
-            column(
-                "smallest",
-                pa.float64(),
-                "work of the member or host that has the least work. The unit depends on `measure`",
-            ),
-            column(
+            float64("total", "total work of all participants. The unit depends on `measure`"),
+            float64("largest", "work of the member or host that has the most work. The unit depends on `measure`"),
+            float64("smallest", "work of the member or host that has the least work. The unit depends on `measure`"),
+            text(
                 "busiest",
-                pa.string(),
                 "member or host with the most work. If several members or hosts have the most work, the value is the"
                 " first name in alphabetical order. Null if there is no work",
             ),
-            column(
-                "idle",
-                pa.int32(),
-                "number of members or hosts without a partition. Null if `measure` is not `partitions`",
-            ),
-            column(
+            int32("idle", "number of members or hosts without a partition. Null if `measure` is not `partitions`"),
+            int32(
                 "idle_in_any_assignment",
-                pa.int32(),
                 "number of members or hosts that are idle even in the fairest assignment. For example, the value is 1"
                 " if a group has three members but only two partitions. Null if unknown, or if `measure` is not"
                 " `partitions`",
             ),
-            column(
+            float64(
                 "max_to_mean_ratio",
-                pa.float64(),
                 "`largest` divided by the mean work. The value is 1 if the work is shared evenly. Null if `total` is 0",
             ),
-            column(
+            float64(
                 "coefficient_of_variation",
-                pa.float64(),
                 "standard deviation of the work, divided by the mean work. The value is 0 if the work is shared"
                 " evenly. Null if `total` is 0",
             ),
-            column(
+            float64(
                 "gini",
-                pa.float64(),
                 "Gini coefficient (a measure of inequality) of the work. The value is 0 if the work is shared evenly."
                 " The value is near 1 if one of many members or hosts has all the work. Null if `total` is 0",
             ),
-            column(
+            float64(
                 "score",
-                pa.float64(),
                 "fairness score from 0 to 100. The score is 100 if no valid assignment shares the work more evenly."
                 " The score is 0 if a fairer valid assignment exists, but one member or host has all the work. Null if"
                 " unknown (see `score_reason` and `unknown_reason`)",
             ),
-            column(
+            text(
                 "score_reason",
-                pa.string(),
                 "reason why the score is null: `metadata_missing`, `metadata_changed`, `law_broken`,"
                 " `partitions_shared`, `partitions_unassigned`, `subscriptions_too_many`, `member_subscription`,"
                 " `resolved_regex`, `topic_names`, `kafka_streams`. Empty if the score is known, or if"
                 " `unknown_reason` contains the reason",
             ),
-            column(
+            float64(
                 "excess",
-                pa.float64(),
                 "excess work of the busiest member or host. For example, the value is 20 if its work is 100, but no"
                 " member or host has more than 80 in the fairest valid assignment. The unit depends on `measure`",
             ),
-            column(
+            text(
                 "unknown_reason",
-                pa.string(),
                 "reason why the row has no measured values: `lag_unknown`, `throughput_unknown`, `host_unknown`,"
                 " `member_assignment`, `target_assignment`. Otherwise empty",
             ),
-            column("unknown_partitions", pa.int32(), "number of partitions with unknown work"),
+            int32("unknown_partitions", "number of partitions with unknown work"),
             column(
                 "topic_skew",
                 _SKEW,
@@ -165,68 +138,58 @@ WHAT_IF = Table(
             *RECORD,
             GROUP,
             GENERATION,
-            column(
+            text(
                 "change",
-                pa.string(),
                 "assumed change of the group. The values are `as it is` (no change), `1 member more` and `1 member"
                 " fewer`. A row with `1 member fewer` assumes that the member with the most partitions leaves",
             ),
-            column(
+            text(
                 "strategy",
-                pa.string(),
                 "name of a built-in strategy or of your own strategy. The value `(today)` means that the row describes"
                 " the current assignment",
             ),
-            column("is_group_strategy", pa.bool_(), "true if the strategy of this row is the group's own strategy"),
-            column("failure", pa.string(), "reason why your own strategy has no result. Otherwise empty"),
-            column("failure_detail", pa.string(), "details of the failure. Otherwise empty"),
-            column("members", pa.int32(), "number of members after the change"),
-            column("partitions", pa.int32(), "number of partitions that the strategy has to assign"),
-            column(
+            boolean("is_group_strategy", "true if the strategy of this row is the group's own strategy"),
+            text("failure", "reason why your own strategy has no result. Otherwise empty"),
+            text("failure_detail", "details of the failure. Otherwise empty"),
+            int32("members", "number of members after the change"),
+            int32("partitions", "number of partitions that the strategy has to assign"),
+            float64(
                 "score",
-                pa.float64(),
                 "fairness score from 0 to 100. The score is 100 if no valid assignment shares the partitions more"
                 " evenly. Null if unknown",
             ),
-            column(
+            int32(
                 "excess_partitions",
-                pa.int32(),
                 "number of excess partitions of the busiest member. For example, the value is 2 if this member has 6"
                 " partitions, but no member has more than 4 in the fairest valid assignment. Null if unknown",
             ),
-            column("idle_members", pa.int32(), "number of members without partitions"),
-            column(
+            int32("idle_members", "number of members without partitions"),
+            int32(
                 "moved_partitions",
-                pa.int32(),
                 "number of partitions that would have a different owner than in the current assignment",
             ),
-            column(
+            int32(
                 "unavoidable_moves",
-                pa.int32(),
                 "number of partitions that every strategy must move, for example the partitions of the member that"
                 " leaves",
             ),
-            column("unassigned_partitions", pa.int32(), "number of partitions without an owner"),
-            column(
+            int32("unassigned_partitions", "number of partitions without an owner"),
+            int32(
                 "widest_topic_spread",
-                pa.int32(),
                 "largest spread of all topics. For example, a topic has the spread 2 if one subscriber owns three of"
                 " its partitions, and each other subscriber owns one",
             ),
-            column(
+            text(
                 "widest_spread_topic",
-                pa.string(),
                 "topic with the largest spread (see `widest_topic_spread`). Null if the largest spread is 0",
             ),
-            column(
+            int32(
                 "rounds",
-                pa.int32(),
                 "number of rebalances that the group needs to reach this assignment. A cooperative strategy needs two"
                 " rebalances. The value is 0 if `strategy` is `(today)`",
             ),
-            column(
+            boolean(
                 "removes_topic_skew",
-                pa.bool_(),
                 "true for the strategy that removes the topic skew with the fewest partition moves. A strategy removes"
                 " the topic skew if its score is 100. Null if there is no skew",
             ),

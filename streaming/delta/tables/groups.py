@@ -10,10 +10,15 @@ from streaming.delta.tables.columns import (
     NAMED_PARTITIONS,
     RECORD,
     SAMPLED,
-    TIME,
     TOPIC_PARTITIONS,
     Table,
+    boolean,
     column,
+    int32,
+    int64,
+    text,
+    texts,
+    time,
 )
 
 _MEMBER = pa.struct(
@@ -65,24 +70,22 @@ GROUP_GENERATIONS = Table(
         [
             *RECORD,
             GROUP,
-            column("group_type", pa.string(), "`classic`, `consumer` (KIP-848), `share` or `streams`"),
-            column(
+            text("group_type", "`classic`, `consumer` (KIP-848), `share` or `streams`"),
+            text(
                 "state",
-                pa.string(),
                 "state of the group: `Stable`, `Empty`, `Assigning`, `Reconciling`, `Dead`, `Gone` or `Unknown`."
                 " `Gone` means that the brokers no longer list the group, but no record shows its end. `Unknown` means"
                 " that a record is missing or could not be decoded. Streams groups with members are also `Unknown`",
             ),
             GENERATION,
-            column(
+            int32(
                 "assignment_epoch",
-                pa.int32(),
                 "epoch for which the coordinator computed the target assignments. Null for classic groups",
             ),
-            column("protocol_type", pa.string(), "protocol type of the members, for example `consumer` or `connect`"),
-            column("protocol", pa.string(), "name of the strategy that the coordinator chose. Null if unknown"),
-            column("protocol_source", pa.string(), PROTOCOL_SOURCE),
-            column("leader", pa.string(), "member id of the group leader"),
+            text("protocol_type", "protocol type of the members, for example `consumer` or `connect`"),
+            text("protocol", "name of the strategy that the coordinator chose. Null if unknown"),
+            text("protocol_source", PROTOCOL_SOURCE),
+            text("leader", "member id of the group leader"),
             column(
                 "members",
                 pa.list_(_MEMBER),
@@ -93,9 +96,8 @@ GROUP_GENERATIONS = Table(
                 " record contains its value. Records of a streams group contain tasks instead of topics and partitions."
                 " If the name of a topic is unknown, the field `topic_id` contains its id, and `topic` is null",
             ),
-            column(
+            texts(
                 "not_known",
-                pa.list_(pa.string()),
                 "names of the values that the monitor does not know: `group_epoch`, `member_metadata`,"
                 " `current_assignment`, `target_assignment`, `resolved_regex`, `unreadable_record`, `topic_names`,"
                 " `member_subscription` and `member_assignment`. `unreadable_record` means that the monitor could not"
@@ -104,25 +106,19 @@ GROUP_GENERATIONS = Table(
                 " not decode the data of a classic member. If `source.kind` is `admin-api`, the column also contains"
                 " the names of values that the coordinators did not return",
             ),
-            column("rebalances_total", pa.int64(), "number of rebalances since the monitor first saw the group"),
-            column(
+            int64("rebalances_total", "number of rebalances since the monitor first saw the group"),
+            int64(
                 "rebalances_failed_total",
-                pa.int64(),
                 "number of failed rebalances since the monitor first saw the group. In a failed rebalance, members"
                 " joined a new generation, but the generation never got an assignment. The monitor counts only"
                 " failures that are visible in the records. Null if `source.kind` is `admin-api` and the group is a"
                 " classic group",
             ),
-            column(
+            int64(
                 "empty_transitions_total",
-                pa.int64(),
                 "number of times that the last member left the group, since the monitor first saw the group",
             ),
-            column(
-                "incarnations",
-                pa.int32(),
-                "number of times that a group with this id was created, including the first time",
-            ),
+            int32("incarnations", "number of times that a group with this id was created, including the first time"),
         ]
     ),
 )
@@ -136,9 +132,8 @@ REBALANCES = Table(
             *RECORD,
             GROUP,
             GENERATION,
-            column(
+            text(
                 "kind",
-                pa.string(),
                 "type of the change. `static_rejoin` means that a static member rejoined with a new member id, without"
                 " a rebalance. `became_empty` means that the last member left. `first_seen` means that the monitor has"
                 " no earlier data about the group. `created` means that a group was created again after its deletion."
@@ -148,14 +143,12 @@ REBALANCES = Table(
                 " writes a tombstone when it upgrades or downgrades a group. In this case, the next row of the group"
                 " has the kind `upgraded` or `downgraded`. All other changes have the kind `rebalance`",
             ),
-            column(
+            text(
                 "primary_cause",
-                pa.string(),
                 "most important cause: the first entry of `causes`. Null if unknown, or if `kind` is not `rebalance`",
             ),
-            column(
+            texts(
                 "causes",
-                pa.list_(pa.string()),
                 "causes of the rebalance. The most important cause comes first. The values are `strategy_changed`,"
                 " `member_gone`, `member_joined`, `subscription_changed`, `metadata_changed`, `cooperative_followup`"
                 " and `unexplained`. `strategy_changed` means that the group changed its strategy, even if only the"
@@ -165,10 +158,10 @@ REBALANCES = Table(
                 " records show none of the other causes. For example, the deletion of a topic causes a rebalance, but"
                 " no record shows the deletion. Null if unknown (see `not_known`)",
             ),
-            column("members", pa.int32(), "number of members after the rebalance"),
-            column("protocol", pa.string(), "name of the strategy after the rebalance"),
-            column("protocol_source", pa.string(), PROTOCOL_SOURCE),
-            column("previous_protocol", pa.string(), "name of the strategy before the rebalance"),
+            int32("members", "number of members after the rebalance"),
+            text("protocol", "name of the strategy after the rebalance"),
+            text("protocol_source", PROTOCOL_SOURCE),
+            text("previous_protocol", "name of the strategy before the rebalance"),
             column(
                 "changes",
                 pa.list_(_MEMBER_CHANGE),
@@ -178,27 +171,20 @@ REBALANCES = Table(
                 " field `assigned` contains the partitions that the member gained. Both fields are null if"
                 " unknown. If the name of a topic is unknown, the field `topic` contains the topic id",
             ),
-            column(
+            int32(
                 "moved_partitions",
-                pa.int32(),
                 "number of partitions that moved to a different owner. A cooperative rebalance can have several"
                 " rounds, with one row for each round. The row of the last round contains the number of moves in all"
                 " rounds. The rows of the other rounds contain null. Also null if unknown",
             ),
-            column(
+            int32(
                 "fewest_moves",
-                pa.int32(),
                 "minimum number of partition moves. With fewer moves, the new assignment would be invalid, or less"
                 " balanced than the actual assignment. Null if unknown, for example if `unowned` is not empty",
             ),
-            column(
-                "fewest_is_exact",
-                pa.bool_(),
-                "true if `fewest_moves` is exact. false if `fewest_moves` is a lower bound",
-            ),
-            column(
+            boolean("fewest_is_exact", "true if `fewest_moves` is exact. false if `fewest_moves` is a lower bound"),
+            int32(
                 "withheld_partitions",
-                pa.int32(),
                 "number of withheld partitions in this round of a cooperative rebalance (KIP-429). A withheld"
                 " partition was revoked from its owner and has no new owner yet. Usually, it gets a new owner in the"
                 " next round. If the topic was deleted, no member gets the partition",
@@ -211,39 +197,33 @@ REBALANCES = Table(
                 " contain partitions of deleted topics, because no record shows that a topic was deleted. The column is"
                 " empty if the group has no members, because then no topic is subscribed",
             ),
-            column(
+            int32(
                 "unowned_before_partitions",
-                pa.int32(),
                 "number of partitions in `unowned` that also had no owner after the previous rebalance",
             ),
             column("claimed_twice", NAMED_PARTITIONS, "partitions that several members claimed when they joined"),
-            column(
+            int32(
                 "eager_claimers",
-                pa.int32(),
                 "number of members that wrongly claimed partitions when they joined. With an eager strategy, a member"
                 " must revoke all its partitions before it joins. The value is 0 if the strategy is not eager",
             ),
-            column("subscriptions", pa.int32(), "number of different subscriptions among the members"),
-            column(
+            int32("subscriptions", "number of different subscriptions among the members"),
+            int64(
                 "sync_time_ms",
-                pa.int64(),
                 "milliseconds from the end of the join phase to the leader's assignment. Null if unknown",
             ),
-            column(
+            int64(
                 "skipped_generations",
-                pa.int64(),
                 "number of generations without a record since the previous row. For example, the value is 1 if the"
                 " previous row has the generation 5 and this row has the generation 7",
             ),
-            column(
+            texts(
                 "not_known",
-                pa.list_(pa.string()),
                 "names of the values that the monitor does not know, for example `group_epoch`, `member_metadata` or"
                 " `member_assignment`",
             ),
-            column(
+            texts(
                 "conditions",
-                pa.list_(pa.string()),
                 "conditions that are active after this rebalance, for example `rebalance_storm`. The column contains"
                 " only the conditions that the monitor derives from rebalances. The metric"
                 " `rebalance_monitor_group_condition` uses the same names",
@@ -272,9 +252,8 @@ GROUP_CONDITIONS = Table(
         [
             *SAMPLED,
             GROUP,
-            column(
+            text(
                 "condition",
-                pa.string(),
                 "name of the condition. The names are `rolling_restart`, `rebalance_storm`, `flapping_member`,"
                 " `endless_cooperative_rejoin`, `eager_and_cooperative_mixed`, `duplicate_claims`,"
                 " `subscription_mismatch`, `unowned_partitions`, `stuck_rebalance`, `silent_group`,"
@@ -283,30 +262,21 @@ GROUP_CONDITIONS = Table(
                 " `streaming/evaluation/conditions` (`silence.py`, `unowned.py`, `reconciliation.py`,"
                 " `commit_gaps.py`, `missing_topics.py`)",
             ),
-            column(
+            boolean(
                 "active",
-                pa.bool_(),
                 "true if the condition is active. false if the condition ended, or if the group no longer exists",
             ),
-            column(
+            boolean(
                 "is_repeated",
-                pa.bool_(),
                 "false in the row in which the condition started or ended. true in the row that the monitor adds on"
                 " each later UTC date while the condition is active",
             ),
-            column(
-                "since_time",
-                TIME,
-                "time when the monitor first saw the condition. The condition may have started earlier",
+            time("since_time", "time when the monitor first saw the condition. The condition may have started earlier"),
+            text(
+                "detail", "details of the condition, for example the member, the number of repetitions or the duration"
             ),
-            column(
-                "detail",
-                pa.string(),
-                "details of the condition, for example the member, the number of repetitions or the duration",
-            ),
-            column(
+            time(
                 "read_up_to_time",
-                TIME,
                 "progress of the monitor at this sample: it had read all records of the group up to this time. Null if"
                 " `is_repeated` is true, or if the group no longer exists",
             ),
@@ -325,15 +295,13 @@ COMMIT_GAPS = Table(
             *RECORD,
             GROUP,
             GENERATION,
-            column(
+            int64(
                 "commit_gap_ms",
-                pa.int64(),
                 "milliseconds from the group's last commit before the rebalance to its first commit after the"
                 " rebalance. Null if unknown",
             ),
-            column(
+            text(
                 "unknown_reason",
-                pa.string(),
                 "reason why `commit_gap_ms` is unknown. `no_commit_before` means that the group had no commit before"
                 " the rebalance. `no_commit_after` means that the monitor closed the gap before the group committed"
                 " again. `offsets_missing` means that a record in the gap is missing or could not be decoded, and this"
@@ -341,56 +309,45 @@ COMMIT_GAPS = Table(
                 " earlier timestamp than the last commit before the rebalance. The cause is that the clocks of two"
                 " brokers differ",
             ),
-            column(
-                "worst_topic",
-                pa.string(),
-                "topic of the worst partition, which is the partition with the longest commit gap",
-            ),
-            column(
+            text("worst_topic", "topic of the worst partition, which is the partition with the longest commit gap"),
+            int32(
                 "worst_partition",
-                pa.int32(),
                 "partition number of the worst partition. Null if unknown, or if no partition had a commit after the"
                 " rebalance",
             ),
-            column(
+            int64(
                 "worst_gap_ms",
-                pa.int64(),
                 "commit gap of the worst partition: milliseconds from its last commit before the rebalance to its first"
                 " commit after the rebalance",
             ),
-            column(
+            int32(
                 "silent_partitions",
-                pa.int32(),
                 "number of partitions that had a commit before the rebalance, but no new commit until the monitor"
                 " closed the gap. Null if unknown",
             ),
-            column(
+            int64(
                 "usual_interval_ms",
-                pa.int64(),
                 "mean milliseconds between two consecutive commits of the same partition, in the generation before the"
                 " rebalance. Null if unknown",
             ),
-            column(
+            int64(
                 "recommitted_records",
-                pa.int64(),
                 "number of records that the group read again, because committed offsets decreased during the rebalance."
                 " The value is the sum of these decreases in all partitions. The real number can be larger, because the"
                 " value does not include records that members read but did not commit. Null if unknown, or if no"
                 " partition has a commit both before and after the rebalance. Also null if it is possible that an"
                 " operator reset the offsets, or if a client committed an offset that no log has",
             ),
-            column(
+            text(
                 "closed_by",
-                pa.string(),
                 "reason why the monitor closed the gap. `all_committed` means that each partition with a commit before"
                 " the rebalance has a new commit. Partitions whose committed offset no longer exists are ignored."
                 " `next_rebalance` means that the next rebalance started. `round_passed` means that more than"
                 " `evaluation.stuck_after_seconds` have passed since the rebalance. `group_deleted` means that the"
                 " group was deleted. `nothing_before` means that the group had no commit before the rebalance",
             ),
-            column(
+            time(
                 "last_commit_time",
-                TIME,
                 "start of the gap: the coordinator's timestamp of the group's last commit before the rebalance. Null"
                 " if unknown",
             ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from streaming.delta.tables.columns import SAMPLED, TIME, Table, column
+from streaming.delta.tables.columns import SAMPLED, TIME, Table, boolean, column, int32, text, texts, time
 
 _EVIDENCE = pa.list_(
     pa.struct(
@@ -32,52 +32,44 @@ INCIDENTS = Table(
     pa.schema(
         [
             *SAMPLED,
-            column(
+            text(
                 "incident_id",
-                pa.string(),
                 "id of the incident. The id stays the same, even after a restart of the monitor or a rebuild of its"
                 " checkpoint",
             ),
-            column(
+            boolean(
                 "active",
-                pa.bool_(),
                 "true if the incident is open. false if the incident has ended or was merged into a different incident",
             ),
-            column(
+            boolean(
                 "is_repeated",
-                pa.bool_(),
                 "true if the incident is open and unchanged, and its previous row has an earlier UTC date. false if the"
                 " incident started, changed or ended",
             ),
-            column("since_time", TIME, "time when the first evidence of the incident started"),
-            column(
+            time("since_time", "time when the first evidence of the incident started"),
+            time(
                 "quiet_since_time",
-                TIME,
                 "time of the first sample without active evidence. If no evidence starts within ten minutes after this"
                 " time, the incident ends. Null while any evidence is active",
             ),
-            column(
+            time(
                 "end_time",
-                TIME,
                 "end time of the incident: the last value of `quiet_since_time`. If the incident was merged, the value"
                 " is the time of the merge. Null while the incident is open",
             ),
-            column(
+            text(
                 "merged_into",
-                pa.string(),
                 "id of the older incident into which this incident was merged. Null if the incident was not merged",
             ),
-            column(
+            text(
                 "cause",
-                pa.string(),
                 "cause of the incident. The cause is `coordinator_gone`, `coordinator`, `client_host`,"
                 " `no_coordinator`, `no_members`, `records_lost`, `unknown`, the name of a condition, or the name of a"
                 " cause of lag. The rules are in `streaming/evaluation/incidents/incident_cause.py`",
             ),
-            column("runbook_section", pa.string(), "section of the runbook for this cause"),
-            column(
+            text("runbook_section", "section of the runbook for this cause"),
+            texts(
                 "story",
-                pa.list_(pa.string()),
                 "sentences that describe the incident: the problem, its start time, the affected groups, the effect,"
                 " and the remedy",
             ),
@@ -88,12 +80,8 @@ INCIDENTS = Table(
                 " `coordinator`, `client_host` or `topic`. The field `value` is the broker id, the host or the name of"
                 " the topic",
             ),
-            column("groups", pa.list_(pa.string()), "sorted ids of all affected groups"),
-            column(
-                "group_count",
-                pa.int32(),
-                "number of affected groups",
-            ),
+            texts("groups", "sorted ids of all affected groups"),
+            int32("group_count", "number of affected groups"),
             column(
                 "evidence",
                 _EVIDENCE,

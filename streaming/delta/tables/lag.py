@@ -8,9 +8,14 @@ from streaming.delta.tables.columns import (
     GROUP,
     SAMPLED,
     SAMPLED_PARTITION,
-    TIME,
     Table,
+    boolean,
     column,
+    float64,
+    int32,
+    int64,
+    text,
+    time,
 )
 
 OFFSET_DELETED = "offset_deleted"
@@ -33,67 +38,54 @@ GROUP_LAG = Table(
     pa.schema(
         [
             *SAMPLED_PARTITION,
-            column(
+            int64(
                 "committed_offset",
-                pa.int64(),
                 "offset that the group committed. After a restart, the group reads from this offset. Null if the offset"
                 " no longer exists, or if the group no longer reads the topic",
             ),
-            column("commit_time", TIME, "the coordinator's timestamp of the commit"),
-            column(
-                "end_offset",
-                pa.int64(),
-                "end offset of the partition. Null if the monitor could not sample the end offset",
-            ),
-            column(
+            time("commit_time", "the coordinator's timestamp of the commit"),
+            int64("end_offset", "end offset of the partition. Null if the monitor could not sample the end offset"),
+            int64(
                 "log_start_offset",
-                pa.int64(),
                 "log start offset of the partition. Null if the monitor could not sample the log start offset",
             ),
-            column(
+            int64(
                 "lag",
-                pa.int64(),
                 "number of records that the group has not committed. The value is `end_offset` minus"
                 " `committed_offset`. If the log has no record at `committed_offset`, the value is `end_offset` minus"
                 " the offset of the next record. Null if unknown",
             ),
-            column(
+            text(
                 "unknown_reason",
-                pa.string(),
                 "reason why the lag is unknown. The values are `blocked`, `topic_deleted`, `partition_deleted`,"
                 f" `no_end_offset`, `end_before_commit`, `maybe_only_markers`, `{OFFSET_DELETED}` and"
                 f" `{NOT_SUBSCRIBED}`. `{OFFSET_DELETED}` means that the committed offset expired, or that it was"
                 f" deleted, for example together with the topic or with the group. `{NOT_SUBSCRIBED}` means that no"
                 " member of the group reads the topic any more. The committed offset still exists",
             ),
-            column(
+            float64(
                 "lag_seconds",
-                pa.float64(),
                 "age of the oldest record that the group has not committed, in seconds, at `sampled_time`. While the"
                 " offsets stand still, the partition gets no new row, but the age grows with the clock. Null if"
                 " unknown",
             ),
-            column(
+            text(
                 "lag_seconds_kind",
-                pa.string(),
                 "precision of `lag_seconds`. The value is `exact`, `at_least` or `unknown`. `at_least` means that the"
                 " real age can be greater, because the record is older than every stored sample. Null if"
                 f" `unknown_reason` is `{OFFSET_DELETED}` or `{NOT_SUBSCRIBED}`",
             ),
-            column(
+            float64(
                 "within_seconds",
-                pa.float64(),
                 "largest possible error of `lag_seconds`, in seconds. Null if `lag_seconds_kind` is not `exact`",
             ),
-            column(
+            float64(
                 "consumed_records_per_second",
-                pa.float64(),
                 "mean growth of `committed_offset` over five minutes, in records per second. Null if unknown, for"
                 " example in the first minute of observation, or shortly after `committed_offset` decreased",
             ),
-            column(
+            float64(
                 "produced_records_per_second",
-                pa.float64(),
                 "mean growth of `end_offset` in the last five minutes, in records per second. Null if unknown, for"
                 " example in the first minute of observation, or shortly after the topic was created again",
             ),
@@ -112,9 +104,8 @@ PARTITION_STATUS = Table(
     pa.schema(
         [
             *SAMPLED_PARTITION,
-            column(
+            text(
                 "status",
-                pa.string(),
                 "status of the partition: OK, WARN, STOP, STALL or REWIND. The monitor derives the status from the"
                 " last ten commits. Null if unknown",
             ),
@@ -126,43 +117,36 @@ PARTITION_STATUS = Table(
                 " offset that the group has to read. Rule 9: it is possible that all unread offsets are transaction"
                 " markers or records of aborted transactions",
             ),
-            column(
+            float64(
                 "completeness",
-                pa.float64(),
                 "number of commits from which the monitor derived the status, divided by ten. For example, the value is"
                 " 0.5 if there are only five commits",
             ),
-            column(
-                "committed_offset",
-                pa.int64(),
-                "offset that the group committed. After a restart, the group reads from this offset",
+            int64(
+                "committed_offset", "offset that the group committed. After a restart, the group reads from this offset"
             ),
-            column("lag", pa.int64(), "number of records that the group has not committed yet. Null if unknown"),
-            column(
+            int64("lag", "number of records that the group has not committed yet. Null if unknown"),
+            int64(
                 "records_lost",
-                pa.int64(),
                 "number of records that retention deleted before the group committed them. The value can be too high,"
                 " because it includes offsets without a record. Null if unknown",
             ),
-            column("lost_since_time", TIME, "time when the loss of records started. Null if no records are lost"),
-            column(
+            time("lost_since_time", "time when the loss of records started. Null if no records are lost"),
+            text(
                 "lost_since_kind",
-                pa.string(),
                 "precision of `lost_since_time`. The value is `exact` or `at_least`. `at_least` means that the loss"
                 " started at this time or earlier. Null if no records are lost",
             ),
-            column(
+            float64(
                 "seconds_until_lost",
-                pa.float64(),
                 "estimated seconds from `sampled_time` until retention deletes records that the group has not"
                 " committed. The value is 0 if retention has already deleted unread records. Null if unknown, if there"
                 " is no lag, or if the topic has no retention. The monitor computes the estimate from the growth rate"
                 " of the log start offset, and from the topic's `retention.ms`. If the topic's `retention.bytes` is -1,"
                 " the estimate usually does not use the growth rate",
             ),
-            column(
+            text(
                 "seconds_until_lost_kind",
-                pa.string(),
                 "precision of `seconds_until_lost`. The value is `estimate` or `at_least`. `at_least` means that the"
                 " real time can be longer. Null if `seconds_until_lost` is null",
             ),
@@ -179,53 +163,43 @@ LAG_CAUSES = Table(
         [
             *SAMPLED,
             GROUP,
-            column(
+            text(
                 "cause",
-                pa.string(),
                 "name of the cause: `rebalancing`, `stopped`, `hot_partition`, `assignment`, `slow_member`,"
                 " `slow_host`, `under_provisioned` or `unknown`. The rules are in"
                 " `streaming/evaluation/causes/cause_of_lag.py`",
             ),
-            column("active", pa.bool_(), "true if the cause is active. false if the cause ended"),
-            column(
+            boolean("active", "true if the cause is active. false if the cause ended"),
+            boolean(
                 "is_repeated",
-                pa.bool_(),
                 "false in the row in which the cause started or ended. true in the row that the monitor adds on each"
                 " later UTC date while the cause is active",
             ),
-            column("since_time", TIME, "time of the first sample with this cause"),
-            column(
+            time("since_time", "time of the first sample with this cause"),
+            text(
                 "reason",
-                pa.string(),
                 "reason for the cause `stopped` or `unknown`. The reasons for `stopped` are `no_members`, `no_owner`"
                 " and `no_commits`. The reasons for `unknown` are `open_transaction`, `owners_unknown`,"
                 " `rates_unknown`, `catching_up` and `no_rule`. Empty for all other causes",
             ),
-            column(
+            text(
                 "topic",
-                pa.string(),
                 "topic of the hot partition, or of one partition without an owner (reason `no_owner`). Null for all"
                 " other causes",
             ),
-            column(
+            int32(
                 "partition",
-                pa.int32(),
                 "partition number of the hot partition, or of one partition without an owner (reason `no_owner`). Null"
                 " for all other causes",
             ),
-            column(
+            text(
                 "member",
-                pa.string(),
                 "name of the member that the cause concerns: the owner of the hot partition, the overloaded member"
                 " (cause `assignment`) or the slow member. Null for all other causes",
             ),
-            column("client_id", pa.string(), "client id of the member in the column `member`"),
-            column("client_host", pa.string(), "host of the member in the column `member`, or the slow host"),
-            column(
-                "text",
-                pa.string(),
-                "description of the cause, with the values that were measured when the cause started",
-            ),
+            text("client_id", "client id of the member in the column `member`"),
+            text("client_host", "host of the member in the column `member`, or the slow host"),
+            text("text", "description of the cause, with the values that were measured when the cause started"),
         ]
     ),
 )

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from streaming.delta.tables.columns import (
-    RECORD,
-    Table,
-    column,
-)
+from streaming.delta.tables.columns import RECORD, Table, column, int64, text
 
 QUARANTINE = Table(
     "quarantine",
@@ -19,37 +15,26 @@ QUARANTINE = Table(
             *RECORD,
             column("key", pa.binary(), "key of the record, at most its first 16 KiB"),
             column("value", pa.binary(), "value of the record, at most its first 16 KiB"),
-            column(
+            text(
                 "reason",
-                pa.string(),
                 "reason why the record could not be decoded. The values are the same as in the label `reason` of"
                 " `rebalance_monitor_records_skipped_total`",
             ),
-            column(
+            text(
                 "field",
-                pa.string(),
                 "field that could not be decoded. The value `value.members[...]` means that the data of one member"
                 " could not be decoded. The monitor decoded the rest of the record",
             ),
-            column(
-                "key_bytes",
-                pa.int64(),
-                "size of the complete key of the record, in bytes",
-            ),
-            column(
-                "value_bytes",
-                pa.int64(),
-                "size of the complete value of the record, in bytes",
-            ),
-            column(
+            int64("key_bytes", "size of the complete key of the record, in bytes"),
+            int64("value_bytes", "size of the complete value of the record, in bytes"),
+            int64(
                 "records",
-                pa.int64(),
                 "number of records that the row describes, normally 1. In each batch, the limit for each"
                 " `__consumer_offsets` partition is 1 MiB of undecodable records. Above this limit, all records with"
                 " the same reason share one row. The shared row contains no key, no value and no field. In a shared"
                 " row, `offsets_topic_offset` is the offset of the last record",
             ),
-            column("first_offset", pa.int64(), "offset of the first record that the row describes"),
+            int64("first_offset", "offset of the first record that the row describes"),
         ]
     ),
 )

@@ -61,8 +61,7 @@ class Unowned(msgspec.Struct, frozen=True):
 class RuleViolations(msgspec.Struct, frozen=True):
     """The partitions of one group that break a common rule, in sorted order.
 
-    If `is_known` is False, `unowned` contains the last known unowned partitions, and the other fields are incomplete
-    (rule 2).
+    If `is_known` is False, `unowned` contains the last known unowned partitions, and the rest is incomplete (rule 2).
     """
 
     unowned: tuple[Unowned, ...] = ()
@@ -71,10 +70,7 @@ class RuleViolations(msgspec.Struct, frozen=True):
     is_known: bool = True
 
     def unowned_partitions(self) -> int | None:
-        """Return the number of unowned partitions. Withheld and pending partitions do not count.
-
-        Return None if the number is unknown.
-        """
+        """Return the number of unowned partitions, or None if unknown. Withheld and pending partitions do not count."""
         return sum(not (one.is_withheld or one.is_pending) for one in self.unowned) if self.is_known else None
 
 
@@ -88,8 +84,6 @@ class _Member(msgspec.Struct, frozen=True):
 
 def rule_violations(snapshot: GroupSnapshot, previous: RuleViolations | None) -> RuleViolations | None:
     """Check the common rules for a group. Return None if the rules do not apply to the group (rule 1).
-
-    `previous` is the result of the previous check of the group.
 
     >>> from streaming.protocol.classic import Assignment, ClassicMember, GroupMetadata, Subscription
     >>> from streaming.events import Position, TopicMetadata
@@ -118,12 +112,9 @@ def rule_violations(snapshot: GroupSnapshot, previous: RuleViolations | None) ->
 
 
 def with_unowned(snapshot: GroupSnapshot, previous: RuleViolations | None) -> RuleViolations | None:
-    """Check only rule 3.
-
-    Rule 3 is checked for each record, because a record sets the start time of an unowned partition (rule 4). The other
-    rules are checked only for the last record of a batch.
-    """
-    if previous is not None and _hides_members(snapshot):
+    """Check only rule 3. A record sets the start time of an unowned partition (rule 4), so each record is checked."""
+    is_unreadable = snapshot.state == UNKNOWN and snapshot.classic is None and snapshot.modern is None
+    if previous is not None and is_unreadable:
         return RuleViolations(previous.unowned, is_known=False)
     if not _has_rules(snapshot) or snapshot.position is None:
         return None
@@ -131,29 +122,11 @@ def with_unowned(snapshot: GroupSnapshot, previous: RuleViolations | None) -> Ru
     members = list(_members(snapshot)) if _are_owners_known(snapshot) else []
     if not members or any(member.held is None for member in members):
         return RuleViolations(known.unowned, is_known=False)
-    since_ms = {(one.topic, one.partition): one.since_ms for one in known.unowned}
     claimed = set() if snapshot.protocol in EAGER_STRATEGIES else {at for member in members for at in member.claimed}
-    return RuleViolations(
-        tuple(
-            Unowned(
-                *(at := (unowned.topic, partition)),
-                since_ms=min(since_ms.get(at, unowned.since_ms), unowned.since_ms),
-                is_withheld=at in claimed,
-                is_pending=partition >= unowned.proven,
-            )
-            for unowned in _find_unowned(snapshot, members)
-            for partition in unowned.partitions
-        )
-    )
-
-
-def _hides_members(snapshot: GroupSnapshot) -> bool:
-    """Return True if the last record of a classic group cannot be decoded (rule 2)."""
-    return snapshot.state == UNKNOWN and snapshot.classic is None and snapshot.modern is None
+    return RuleViolations(tuple(_find_unowned(snapshot, members, known, claimed)))
 
 
 def _has_rules(snapshot: GroupSnapshot) -> bool:
-    """Return True if the common rules apply to the group (rule 1)."""
     if snapshot.is_over or not snapshot.member_count():
         return False
     if snapshot.classic is not None:
@@ -162,7 +135,6 @@ def _has_rules(snapshot: GroupSnapshot) -> bool:
 
 
 def _are_owners_known(snapshot: GroupSnapshot) -> bool:
-    """Return True if the record shows the owners of partitions (rule 2)."""
     hides_names = snapshot.modern is not None and bool(snapshot.modern.unnamed_target_ids())
     return snapshot.state not in _STATES_WITHOUT_OWNERS and not hides_names
 
@@ -173,10 +145,8 @@ def _members(snapshot: GroupSnapshot) -> Iterator[_Member]:
         has_targets = group.assignment_epoch is not None
         for member_id in group.members:
             target = group.targets.get(member_id, None if has_targets else ())
-            held = (
-                None if target is None else tuple((group.topic_names[id_], at) for id_, all_ in target for at in all_)
-            )
-            yield _Member(group.topics_of(member_id), held)
+            named = ((group.topic_names[topic_id], number) for topic_id, numbers in target or () for number in numbers)
+            yield _Member(group.topics_of(member_id), None if target is None else tuple(named))
         return
     for member in snapshot.classic.members if snapshot.classic else ():
         subscription, assignment = member.subscription, member.assignment
@@ -185,21 +155,14 @@ def _members(snapshot: GroupSnapshot) -> Iterator[_Member]:
         yield _Member(topics, held, subscription.owned if subscription else ())
 
 
-class _TopicWithoutOwners(msgspec.Struct, frozen=True):
-    """The unowned partitions of one topic. Partitions with a number below `proven` certainly exist."""
+def _find_unowned(
+    snapshot: GroupSnapshot, members: list[_Member], known: RuleViolations, claimed: set[tuple[str, int]]
+) -> Iterator[Unowned]:
+    """Yield the unowned partitions (rules 3 to 5).
 
-    topic: str
-    partitions: list[int]
-    since_ms: int
-    proven: int
-
-
-def _find_unowned(snapshot: GroupSnapshot, members: list[_Member]) -> Iterator[_TopicWithoutOwners]:
-    """Return the unowned partitions of each topic (rules 3 and 4).
-
-    A record can contain invalid partition numbers. So the function ignores partition numbers that the sample does not
-    contain.
+    A record can contain invalid partition numbers. So partition numbers that the sample does not contain are ignored.
     """
+    known_since_ms = {(one.topic, one.partition): one.since_ms for one in known.unowned}
     assigned: Mapping[str, set[int]] = defaultdict(set)
     for member in members:
         for topic, partition in member.held or ():
@@ -212,12 +175,16 @@ def _find_unowned(snapshot: GroupSnapshot, members: list[_Member]) -> Iterator[_
             continue
         is_older = sampled.sampled_at_ms < written_at_ms
         did_exist = is_older or is_certain(snapshot, sampled)
-        yield _TopicWithoutOwners(
-            topic=topic,
-            partitions=[partition for partition in range(count) if partition not in held],
-            since_ms=written_at_ms if did_exist else max(written_at_ms, sampled.known_since_ms),
-            proven=max(held, default=-1) + 1 if is_older else count,
-        )
+        since_ms = written_at_ms if did_exist else max(written_at_ms, sampled.known_since_ms)
+        for partition in range(count):
+            at = topic, partition
+            if partition not in held:
+                yield Unowned(
+                    *at,
+                    since_ms=min(known_since_ms.get(at, since_ms), since_ms),
+                    is_withheld=at in claimed,
+                    is_pending=is_older and partition > max(held, default=-1),
+                )
 
 
 def has_one_owner(snapshot: GroupSnapshot) -> bool:

@@ -64,10 +64,7 @@ def consumer_drifts(
 
 
 def _best_verdict(candidates: Sequence[StrategyDrift], *, is_complete: bool) -> StrategyDrift:
-    """Return the best verdict of all `candidates`, in the order of `_BEST_FIRST`.
-
-    `is_complete` is True if `candidates` includes every possible assignor.
-    """
+    """Return the best verdict. `is_complete` is True if `candidates` includes every possible assignor."""
     for verdict in _BEST_FIRST:
         if (best := next((one for one in candidates if one.verdict == verdict), None)) is not None:
             return best

@@ -56,15 +56,13 @@ from assignors import BUILT_IN, AssignorFailedError, GroupAssignment, GroupSpec,
 from assignors.fairness.balance_rules import BALANCE_RULES
 from assignors.fairness.invariants import STICKY_STRATEGIES, Rule, Violation, violations
 from assignors.racks import member_rack
-from streaming.evaluation.assignment.assignment_inputs import AssignmentInputs
+from streaming.evaluation.assignment.assignment_inputs import AssignmentInputs, Owners
 from streaming.evaluation.assignment.common_rules import ONE_OWNER_STRATEGIES
-from streaming.evaluation.assignment.group_spec import Owners
 from streaming.evaluation.assignment.leader import BROKER, JAVA, KAFKA_GO, LIBRDKAFKA, Leader, promised_balance
 from streaming.evaluation.assignment.repair import repair_assignment
 from streaming.group.not_known import TOPIC_NAMES
 
 MATCH = "match"
-"""Verdict on the group's own strategy: every partition has the owner that the strategy computes."""
 DRIFT = "drift"
 EQUIVALENT = "equivalent"
 DIFFERS_FROM_JAVA = "differs_from_java"
@@ -74,10 +72,7 @@ REBALANCING = "rebalancing"
 """Verdict: the present generation or epoch has no assignment yet."""
 SAME = "same"
 DIFFERS = "differs"
-"""`same` and `differs` are the verdicts for strategies that the group does not use.
-
-Both verdicts show only whether the strategy computes the actual owners.
-"""
+"""`same` and `differs` are the verdicts for strategies that the group does not use."""
 NOT_EVALUATED = "not_evaluated"
 
 REPLAY_DIFFERS = "replay_differs"
@@ -97,11 +92,7 @@ _PROVEN_BY_RECORD = frozenset(
 
 
 class MisplacedPartition(msgspec.Struct, frozen=True):
-    """A partition whose owner breaks a rule of the strategy.
-
-    `actual_members` is empty if the partition has no owner. `expected_member` is None if no member should own the
-    partition.
-    """
+    """A partition whose owner breaks a rule of the strategy. `expected_member` is None if no member should own it."""
 
     topic: str
     partition: int
@@ -112,9 +103,9 @@ class MisplacedPartition(msgspec.Struct, frozen=True):
 class StrategyDrift(msgspec.Struct, frozen=True):
     """The result of the comparison of the actual assignment with one strategy.
 
-    `misplaced` and `violations` are set only for the verdict `drift`. `violations` contains the names of the broken
-    rules. `drift_partitions` is the number of misplaced partitions, or None if unknown. For the verdicts `match`,
-    `equivalent` and `withheld`, `drift_partitions` is 0.
+    `misplaced` and `violations` (the names of the broken rules) are set only for the verdict `drift`.
+    `drift_partitions` is the number of misplaced partitions, or None if unknown. It is 0 for the verdicts `match`,
+    `equivalent` and `withheld`.
     """
 
     strategy: str
@@ -155,7 +146,10 @@ def strategy_drift(
         return StrategyDrift(strategy, False, DIFFERS if differing else SAME, "", len(differing))
     if not differing:
         return StrategyDrift(strategy, True, MATCH, "", 0)
-    return _unknown_if_stale(inputs, _evaluate_own_strategy(inputs, strategy, leader, expected))
+    drift = _evaluate_own_strategy(inputs, strategy, leader, expected)
+    is_proven = drift.verdict != DRIFT or not _PROVEN_BY_RECORD.isdisjoint(drift.violations)
+    is_outdated = inputs.stale_topics and not is_proven
+    return StrategyDrift(strategy, True, UNKNOWN, METADATA_MISSING) if is_outdated else drift
 
 
 def evaluate_common_rules(inputs: AssignmentInputs, strategy: str, reason: str) -> StrategyDrift:
@@ -180,25 +174,21 @@ def evaluate_common_rules(inputs: AssignmentInputs, strategy: str, reason: str) 
     return replace(_drift(inputs, strategy, broken, {}, is_exact=False), reason=reason)
 
 
-def _unknown_if_stale(inputs: AssignmentInputs, drift: StrategyDrift) -> StrategyDrift:
-    """Return `drift`, or the verdict `unknown` if an outdated sample may have caused `drift` (rule 2)."""
-    is_proven = drift.verdict != DRIFT or not _PROVEN_BY_RECORD.isdisjoint(drift.violations)
-    if is_proven or not inputs.stale_topics:
-        return drift
-    return StrategyDrift(drift.strategy, True, UNKNOWN, METADATA_MISSING)
-
-
 def _evaluate_own_strategy(
     inputs: AssignmentInputs, strategy: str, leader: Leader, expected: GroupAssignment
 ) -> StrategyDrift:
-    """Return the verdict according to rules 5 to 9."""
-    is_exact = _has_one_correct_assignment(inputs, strategy, leader)
+    """Return the verdict according to rules 5 to 9. `is_exact`: `expected` is the only correct result (rule 7)."""
+    is_exact = strategy not in BUILT_IN
+    if strategy in EXACT_STRATEGIES:
+        # librdkafka and Java use racks differently. So librdkafka's result for members with racks is unknown.
+        is_exact = leader.implementation == JAVA or (leader.implementation == LIBRDKAFKA and not _has_racks(inputs))
     balance = promised_balance(leader, strategy)
     broken = _violations(inputs, strategy, balance)
     if broken:
         valid = expected if is_exact or leader.implementation == BROKER else repair_assignment(inputs, balance)
         return _drift(inputs, strategy, broken, _expected_owners(valid), is_exact=is_exact)
-    if strategy == _COOPERATIVE and _withholds_partitions(inputs, inputs.assignment):
+    claimed = (at for member in inputs.spec.members for at in member.owned)
+    if strategy == _COOPERATIVE and any(inputs.spec.exists(at) for at in claimed if at not in inputs.owners):
         return StrategyDrift(strategy, True, WITHHELD, "", 0)
     if is_exact:
         return _drift(inputs, strategy, (), _expected_owners(expected), is_exact=True)
@@ -209,11 +199,7 @@ def _evaluate_own_strategy(
 
 
 def _violations(inputs: AssignmentInputs, strategy: str, balance: str | None) -> Sequence[Violation]:
-    """Return the rules that the present owners break.
-
-    `balance` is the strategy whose balance rule the leader's library follows. If the balance rule of the library is
-    unknown, `balance` is None.
-    """
+    """Return the rules that the present owners break. `balance` is the result of `promised_balance`."""
     broken = violations(inputs.spec, inputs.assignment, strategy)
     if balance == strategy:
         return broken
@@ -226,12 +212,7 @@ def _violations(inputs: AssignmentInputs, strategy: str, balance: str | None) ->
 def _drift(
     inputs: AssignmentInputs, strategy: str, broken: Sequence[Violation], expected_owners: Owners, *, is_exact: bool
 ) -> StrategyDrift:
-    """Return the verdict `drift`, with a list of the partitions whose owners break a rule.
-
-    `expected_owners` are the owners in the replay, or in the valid assignment that is most similar to the actual
-    assignment (`repair`). If `is_exact` is True or the assignment is unbalanced, each partition whose owner is not the
-    expected owner is misplaced. In all other cases, only the partitions that a violation names are misplaced.
-    """
+    """Return the verdict `drift`. `expected_owners` are the owners in the replay or in the repair (`repair`)."""
     rules = {one.rule for one in broken}
     at_fault = {one.partition for one in broken if one.partition is not None}
     if is_exact or Rule.UNBALANCED in rules:
@@ -242,18 +223,6 @@ def _drift(
     )
     names = tuple(sorted(rule.value for rule in rules)) or (REPLAY_DIFFERS,)
     return StrategyDrift(strategy, True, DRIFT, "", len(misplaced), misplaced, names)
-
-
-def _has_one_correct_assignment(inputs: AssignmentInputs, strategy: str, leader: Leader) -> bool:
-    """Return True if the replay is the only correct result of the leader's library.
-
-    librdkafka and Java use racks differently. So the monitor does not know librdkafka's result for members with racks.
-    """
-    if strategy not in BUILT_IN:
-        return True
-    if strategy not in EXACT_STRATEGIES:
-        return False
-    return leader.implementation == JAVA or (leader.implementation == LIBRDKAFKA and not _has_racks(inputs))
 
 
 def _matches_java_without_racks(inputs: AssignmentInputs, assignor: PartitionAssignor, leader: Leader) -> bool:
@@ -272,17 +241,9 @@ def _has_racks(inputs: AssignmentInputs) -> bool:
     return bool(inputs.spec.racks) and any(map(member_rack, inputs.spec.members))
 
 
-def _withholds_partitions(inputs: AssignmentInputs, actual: GroupAssignment) -> bool:
-    """Return True if a member claims an existing partition, and the leader assigned this partition to no member."""
-    assigned = {topic_partition for held in actual.members.values() for topic_partition in held}
-    claimed = {topic_partition for member in inputs.spec.members for topic_partition in member.owned}
-    return any(inputs.spec.exists(topic_partition) for topic_partition in claimed - assigned)
-
-
 def _expected_owners(expected: GroupAssignment) -> Owners:
     return {at: owner for member_id, held in expected.members.items() for owner in [(member_id,)] for at in held}
 
 
 def _differing_partitions(owners: Owners, expected_owners: Owners) -> set[TopicPartition]:
-    """Return the partitions whose actual owners differ from the expected owners."""
     return {at for at, _ in owners.items() ^ expected_owners.items()}

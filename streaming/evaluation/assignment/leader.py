@@ -31,17 +31,26 @@ Rules:
    this format is identified only by its default client id.
 4. DescribeGroups does not name the leader. If the leader is unknown, any member can be the leader. The library of an
    unknown leader is unknown, and the candidates of all members are combined.
+
+No record names the library of the other members (`member_library`):
+
+5. The leader uses the library that computed the assignment, if the monitor recognised this library.
+6. If rule 5 does not apply, and the member has the default client id of a library, the member uses this library. For
+   example, the default client id of Java's consumer is `consumer-<group id>-<number>`. Users can configure any client
+   id, so rule 6 is weaker evidence than rule 5. Otherwise, the library is unknown.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
 
 from assignors.fairness.balance_rules import BALANCE_RULES
+from streaming.group.members import GroupMember
 from streaming.protocol.classic import ClassicMember, GroupMetadata, Subscription
 from streaming.protocol.consumer_protocol import kafka_python_sticky_user_data
 
@@ -68,13 +77,7 @@ that only kafka-python uses for the claim of a `sticky` member.
 """
 
 DEFAULT_CLIENT_IDS: Mapping[str, str] = MappingProxyType(
-    {
-        LIBRDKAFKA: "rdkafka-",
-        KAFKA_PYTHON: "kafka-python-",
-        AIOKAFKA: "aiokafka-",
-        SARAMA: "sarama-",
-        FRANZ_GO: "kgo-",
-    }
+    {LIBRDKAFKA: "rdkafka-", KAFKA_PYTHON: "kafka-python-", AIOKAFKA: "aiokafka-", SARAMA: "sarama-", FRANZ_GO: "kgo-"}
 )
 """Prefix of the default client id of each library. The client id, followed by a dash, must begin with this prefix."""
 
@@ -88,38 +91,18 @@ _GENERATION_BYTES = 4
 
 
 class Leader(msgspec.Struct, frozen=True):
-    """The library that computed the assignment. `evidence` describes how the library was recognised.
-
-    `candidates` are all libraries that the leader may use. If the library is recognised, `candidates` contains only
-    this library.
-    """
+    """The library that computed the assignment, and how it was recognised. `candidates` are all possible libraries."""
 
     implementation: str
     evidence: tuple[str, ...]
     candidates: tuple[str, ...] = ()
 
 
-class _AssignmentForm(NamedTuple):
-    """The format of the assignments that the leader wrote: the version, and the kinds of user data.
+class _RecordForm(NamedTuple):
+    """The format of all assignments that the leader wrote, and of the leader's own subscription.
 
     `echoes_user_data` is True if the assignment of each member contains the user data of the member's subscription.
     """
-
-    version: int
-    kinds: frozenset[str]
-    echoes_user_data: bool
-
-
-class _SubscriptionForm(NamedTuple):
-    """The format of the subscription that a member wrote."""
-
-    version: int
-    user_data: str
-    ends_before_owned: bool
-
-
-class _RecordForm(NamedTuple):
-    """The format of all assignments that the leader wrote, and of the leader's own subscription."""
 
     protocol: str
     assignment_version: int
@@ -131,21 +114,18 @@ class _RecordForm(NamedTuple):
 
 
 def leader_of(metadata: GroupMetadata) -> Leader:
-    """Find the library that computed the assignment.
-
-    The library is unknown if no member has an assignment, or if the versions of the assignments differ.
-    """
+    """Find the library that computed the assignment."""
     leader = next((member for member in metadata.members if member.member_id == metadata.leader), None)
     assignments, protocol = _assignment_form(metadata.members), metadata.protocol
     if assignments is None or protocol is None:
         return Leader(UNKNOWN_LEADER, ())
     if leader is None:
-        forms = {_subscription_form(member.subscription) for member in metadata.members if member.subscription}
-        names = {name for form in forms for name in _candidates(_record_form(protocol, assignments, form))}
-        return Leader(UNKNOWN_LEADER, (), tuple(sorted(names)))
+        subscriptions = [member.subscription for member in metadata.members if member.subscription]
+        forms = {_record_form(protocol, assignments, subscription) for subscription in subscriptions}
+        return Leader(UNKNOWN_LEADER, (), tuple(sorted({name for form in forms for name in _candidates(form)})))
     if leader.subscription is None:
         return Leader(UNKNOWN_LEADER, ())
-    form = _record_form(protocol, assignments, _subscription_form(leader.subscription))
+    form = _record_form(protocol, assignments, leader.subscription)
     candidates = _candidates(form)
     with_default_id = tuple(name for name in candidates if _has_default_client_id(leader, name))
     recognised = with_default_id if len(with_default_id) == 1 else candidates
@@ -162,8 +142,7 @@ def leader_of(metadata: GroupMetadata) -> Leader:
 def _has_default_client_id(leader: ClassicMember, library: str) -> bool:
     """Return True if the leader has the default client id of `library`.
 
-    The member id of a dynamic member begins with its client id. The member id of a static member begins with its
-    instance id.
+    The member id of a dynamic member begins with its client id, and of a static member with its instance id.
     """
     default = DEFAULT_CLIENT_IDS.get(library)
     return default is not None and (leader.member_id.startswith(default) or f"{leader.client_id}-".startswith(default))
@@ -203,8 +182,8 @@ def _user_data_kind(user_data: bytes | None) -> str:
     return PREFIXED if claim is not None and claim[0] else FILLED
 
 
-def _assignment_form(members: Iterable[ClassicMember]) -> _AssignmentForm | None:
-    """Return the format of all assignments.
+def _assignment_form(members: Iterable[ClassicMember]) -> tuple[int, frozenset[str], bool] | None:
+    """Return the three fields of `_RecordForm` that describe the assignments.
 
     Return None if no member has an assignment, or if the versions of the assignments differ. A leader writes the same
     version into all assignments.
@@ -215,19 +194,15 @@ def _assignment_form(members: Iterable[ClassicMember]) -> _AssignmentForm | None
     if len(versions) != 1:
         return None
     echoes_user_data = all(joined is not None and joined.user_data == assigned.user_data for joined, assigned in pairs)
-    return _AssignmentForm(
-        versions.pop() or 0, frozenset(_user_data_kind(assigned.user_data) for _, assigned in pairs), echoes_user_data
-    )
+    kinds = frozenset(_user_data_kind(assigned.user_data) for _, assigned in pairs)
+    return versions.pop() or 0, kinds, echoes_user_data
 
 
-def _subscription_form(subscription: Subscription) -> _SubscriptionForm:
-    return _SubscriptionForm(
-        subscription.version, _user_data_kind(subscription.user_data), subscription.ends_before_owned
-    )
-
-
-def _record_form(protocol: str, assignments: _AssignmentForm, subscription: _SubscriptionForm) -> _RecordForm:
-    return _RecordForm(protocol, assignments.version, assignments.kinds, assignments.echoes_user_data, *subscription)
+def _record_form(
+    protocol: str, assignments: tuple[int, frozenset[str], bool], subscription: Subscription
+) -> _RecordForm:
+    kind = _user_data_kind(subscription.user_data)
+    return _RecordForm(protocol, *assignments, subscription.version, kind, subscription.ends_before_owned)
 
 
 def _candidates(written: _RecordForm) -> tuple[str, ...]:
@@ -236,9 +211,8 @@ def _candidates(written: _RecordForm) -> tuple[str, ...]:
 
 def _fits_many_libraries(written: _RecordForm) -> bool:
     """Return True if many libraries write the leader's format (rule 3)."""
-    return (written.assignment_version, written.version) == (0, 0) and {*written.assignments, written.user_data} == {
-        NULL
-    }
+    is_version_0 = (written.assignment_version, written.version) == (0, 0)
+    return is_version_0 and {*written.assignments, written.user_data} == {NULL}
 
 
 def _is_java(written: _RecordForm) -> bool:
@@ -256,10 +230,7 @@ def _is_librdkafka(written: _RecordForm) -> bool:
 
 
 def _is_version_0(written: _RecordForm, *claims: str) -> bool:
-    """Return True if the assignments and the subscription have version 0 and empty user data.
-
-    With the strategy `sticky`, the subscription's user data can also have a kind that `claims` contains.
-    """
+    """Return True for version 0 and empty user data. If the strategy is `sticky`, a subscription can have `claims`."""
     kinds = {EMPTY, *claims} if written.protocol == "sticky" else {EMPTY}
     is_version_0 = (written.assignment_version, written.version) == (0, 0)
     return is_version_0 and written.assignments == {EMPTY} and written.user_data in kinds
@@ -291,10 +262,7 @@ def _is_sarama(written: _RecordForm) -> bool:
 
 
 def _is_franz_go(written: _RecordForm) -> bool:
-    """Return True if franz-go writes the leader's format.
-
-    If a member claims no partitions, franz-go writes an empty array of four bytes as user data.
-    """
+    # If a member claims no partitions, franz-go writes an empty array of four bytes as user data.
     kinds = {FILLED, GENERATION} if written.protocol in _STICKY else {NULL}
     is_own = written.assignments == {NULL} and written.user_data in kinds and not written.ends_before_owned
     before_2023 = 1 if written.protocol == "cooperative-sticky" else 0
@@ -324,3 +292,29 @@ _LIBRARIES: tuple[tuple[str, Callable[[_RecordForm], bool]], ...] = (
     (LIBRDKAFKA, _is_librdkafka),
     (SARAMA, _is_sarama),
 )
+
+
+ASSIGNMENT, CLIENT_ID = "assignment", "client_id"
+
+
+@dataclass(frozen=True, slots=True)
+class MemberLibrary:
+    """The library of a member. `evidence` is `assignment` (rule 5) or `client_id` (rule 6)."""
+
+    name: str
+    evidence: str
+
+
+def member_library(
+    group_id: str, member: GroupMember, leader: GroupMember | None, assigned_by: str | None
+) -> MemberLibrary | None:
+    """Return the library of a member, or None if unknown. `assigned_by` is a result of `leader_of`, or `broker`."""
+    is_leader = leader is not None and leader.member_id == member.member_id
+    if is_leader and assigned_by not in {None, BROKER, UNKNOWN_LEADER}:
+        return MemberLibrary(str(assigned_by), ASSIGNMENT)
+    with_dash = f"{member.client_id}-"
+    names = [name for name, prefix in DEFAULT_CLIENT_IDS.items() if with_dash.startswith(prefix)]
+    number = member.client_id.removeprefix(f"consumer-{group_id}-")
+    if number != member.client_id and number.isascii() and number.isdecimal():
+        names.append(JAVA)
+    return MemberLibrary(names[0], CLIENT_ID) if len(names) == 1 else None

@@ -42,8 +42,7 @@ def topic_shares(
     """Return one share for each member and each topic of the member.
 
     The topics of a member are its subscribed topics, and the topics of its actual and expected partitions. `own` is the
-    verdict for the group's own strategy. `unnamed` contains the ids of topics whose names are unknown. Topics without a
-    known name have no shares.
+    verdict for the group's own strategy. Topics in `unnamed`, whose names are unknown, have no shares.
 
     >>> member = GroupMember("m", None, "app", "/h", None, ("t",), None, None, None, (("t", 0),), (("t", 0),), ())
     >>> [(share.topic, share.partitions, share.expected) for share in topic_shares([member], None)]
@@ -74,11 +73,6 @@ def expected_partitions(members: Sequence[GroupMember], own: StrategyDrift | Non
 
 
 def _expected_by_topic(members: Iterable[GroupMember], own: StrategyDrift | None) -> Mapping[str, Counter[str]] | None:
-    """Return the expected partition counts by member and topic (rule 2).
-
-    A misplaced partition increases the count of its expected owner. Each other partition increases the count of its
-    actual owner.
-    """
     if own is None or own.verdict not in {MATCH, DRIFT}:
         return None
     expected = {member.member_id: Counter(topic for topic, _ in member.target or ()) for member in members}

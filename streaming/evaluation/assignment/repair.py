@@ -24,10 +24,7 @@ _EVEN_IN_EACH_TOPIC = frozenset({"range", "server-range"})
 
 
 def repair_assignment(inputs: AssignmentInputs, balance: str | None) -> GroupAssignment:
-    """Return the valid assignment that is most similar to the actual assignment.
-
-    The valid assignment follows the balance rule of the strategy `balance`.
-    """
+    """Return the most similar valid assignment. It follows the balance rule of the strategy `balance`."""
     if balance not in _EVEN_IN_EACH_TOPIC:
         return _STICKY.assign(_claiming_owned(inputs, inputs.spec.partitions, inputs.spec.members))
     held: dict[str, list[TopicPartition]] = {member.member_id: [] for member in inputs.spec.members}
@@ -42,10 +39,7 @@ def repair_assignment(inputs: AssignmentInputs, balance: str | None) -> GroupAss
 def _claiming_owned(
     inputs: AssignmentInputs, partitions: Mapping[str, int], members: Iterable[MemberSubscription]
 ) -> GroupSpec:
-    """Return a copy of the group in which each member claims its actual partitions.
-
-    The copy has no racks, because no rule depends on racks.
-    """
+    """Return the group, with the actual partitions as claims. Without racks, because no rule depends on racks."""
     listed = tuple(members)
     subscriptions = dict(zip((one.member_id for one in listed), distinct_subscriptions(listed), strict=True))
     held: dict[str, list[TopicPartition]] = defaultdict(list)

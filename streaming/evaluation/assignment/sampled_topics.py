@@ -31,11 +31,7 @@ METADATA_MAX_AGE_MS = 300_000
 
 
 def unknown_topics(snapshot: GroupSnapshot, owners: Iterable[TopicPartition] | None = None) -> tuple[str, ...]:
-    """Return the sorted pending topics whose partition count is unknown.
-
-    The count is unknown if the sample before the record does not contain the topic. The count is also unknown if the
-    record assigns a partition that the sample does not contain.
-    """
+    """Return the sorted pending topics whose sample is missing, or does not contain an assigned partition."""
     return tuple(
         topic
         for topic, held in _pending_with_partitions(snapshot, owners).items()
@@ -58,7 +54,11 @@ def changed_topics(snapshot: GroupSnapshot, owners: Iterable[TopicPartition]) ->
     }
     if not doubtful:
         return ()
-    held, claimed = _partitions_by_topic(owners), _partitions_by_topic(_cooperative_claims(snapshot))
+    # If the strategy is eager, no partition is withheld, so no claim counts.
+    is_eager = snapshot.classic is None or snapshot.protocol in EAGER_STRATEGIES
+    subscriptions = (member.subscription for member in (snapshot.classic.members if snapshot.classic else ()))
+    claims = () if is_eager else (at for subscription in subscriptions if subscription for at in subscription.owned)
+    held, claimed = _partitions_by_topic(owners), _partitions_by_topic(claims)
     return tuple(
         topic
         for topic in snapshot.subscribed_topics()
@@ -69,8 +69,7 @@ def changed_topics(snapshot: GroupSnapshot, owners: Iterable[TopicPartition]) ->
 def is_later(snapshot: GroupSnapshot, sampled: TopicMetadata) -> bool:
     """Return True if the sample is as new as the record, or newer.
 
-    For a polled group, the time of the assignment is unknown. The assignment is older than the poll, so each sample
-    counts as later.
+    A polled assignment is older than the poll, so each sample counts as later.
     """
     if snapshot.position is None:
         return False
@@ -88,18 +87,9 @@ def is_certain(snapshot: GroupSnapshot, sampled: TopicMetadata, max_age_ms: int 
     return sampled.known_since_ms < written_at_ms - max_age_ms and written_at_ms <= sampled.sampled_at_ms
 
 
-def _cooperative_claims(snapshot: GroupSnapshot) -> Iterable[TopicPartition]:
-    """Return the partitions that members claim. If the strategy is eager, no partition is withheld, so none counts."""
-    if snapshot.classic is None or snapshot.protocol in EAGER_STRATEGIES:
-        return ()
-    subscriptions = (member.subscription for member in snapshot.classic.members)
-    return (at for subscription in subscriptions if subscription for at in subscription.owned)
-
-
 def _pending_with_partitions(
     snapshot: GroupSnapshot, owners: Iterable[TopicPartition] | None
 ) -> Mapping[str, Collection[int]]:
-    """Return the pending topics, each with its assigned partitions."""
     written_at_ms = None if snapshot.position is None else snapshot.position.timestamp_ms
     later = {
         topic
@@ -115,7 +105,9 @@ def _pending_with_partitions(
     return {
         topic: held.get(topic, frozenset())
         for topic in doubtful
-        if not _is_assigned_exactly(snapshot.topics.get(topic), held.get(topic, frozenset()))
+        if (sampled := snapshot.topics.get(topic)) is None
+        or sampled.partitions is None
+        or not _are_first(held.get(topic, frozenset()), sampled.partitions)
     }
 
 
@@ -124,10 +116,6 @@ def _partitions_by_topic(held: Iterable[TopicPartition]) -> defaultdict[str, set
     for topic, partition in held:
         numbers[topic].add(partition)
     return numbers
-
-
-def _is_assigned_exactly(sampled: TopicMetadata | None, held: Collection[int]) -> bool:
-    return sampled is not None and sampled.partitions is not None and _are_first(held, sampled.partitions)
 
 
 def _are_first(held: Collection[int], count: int) -> bool:

@@ -9,14 +9,7 @@ from streaming.evaluation.phrases import counted, in_words, rate_number
 from streaming.group.members import host_name
 
 Kind = Literal[
-    "rebalancing",
-    "stopped",
-    "hot_partition",
-    "assignment",
-    "slow_member",
-    "slow_host",
-    "under_provisioned",
-    "unknown",
+    "rebalancing", "stopped", "hot_partition", "assignment", "slow_member", "slow_host", "under_provisioned", "unknown"
 ]
 """The kinds, in the order of the rules (`cause_of_lag.py`)."""
 REBALANCING: Final = "rebalancing"
@@ -45,15 +38,13 @@ NO_COMMITS: Final = "no_commits"
 class Cause:
     """The cause of a group's lag, with its evidence. Fields that a cause does not use are None or empty.
 
-    `reason` is set for the kinds `stopped` and `unknown`. `member` is the name of the member that the cause concerns.
-    `member` is empty for a cause that concerns a host or the whole group. The produce rate and the consume rate
-    describe the hot partition, the member or the group. For the cause `slow_host`, both rates are averages of the late
-    members on the host. `others_consumed_records_per_second` is the mean consume rate of the members that receive
-    records and are not late. `fair_records_per_second` is the produce rate that the busiest member would have in the
-    fairest assignment. `rebalances` is the number of rebalances in the last `window_seconds`. `lost_seconds` is the
-    time without commits around the rebalances, without the time in which the group had no members. `since_ms` is the
-    time of the first sample with this cause. `advice` is a text for users (`what_if/advice.py`), or None if there is no
-    advice.
+    `reason` is set for the kinds `stopped` and `unknown`. `member` is empty for a cause that concerns a host or the
+    whole group. The produce rate and the consume rate describe the hot partition, the member or the group. For the
+    cause `slow_host`, both rates are averages of the late members on the host. `others_consumed_records_per_second` is
+    the mean consume rate of the members that receive records and are not late. `fair_records_per_second` is the produce
+    rate that the busiest member would have in the fairest assignment. `rebalances` and `lost_seconds` (rule 2 of
+    `cause_of_lag.py`) cover the last `window_seconds`. `since_ms` is the time of the first sample with this cause.
+    `advice` is a text for users (`what_if/advice.py`).
     """
 
     kind: Kind
@@ -76,10 +67,7 @@ class Cause:
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """The fields that identify a cause.
-
-        The identity excludes rates and times, because rates and times change at each sample.
-        """
+        """The fields that identify a cause. Rates and times are excluded, because they change at each sample."""
         number = "" if self.partition is None else str(self.partition)
         return self.kind, self.reason, self.topic, number, self.member, self.client_host
 
@@ -119,21 +107,15 @@ def _assignment(cause: Cause) -> str:
     )
 
 
-def _slow_member(cause: Cause) -> str:
-    others = f"The other members consume {_rate(cause.others_consumed_records_per_second)} on average."
-    return f"Slow member: {cause.member} {_progress(cause)}. {others} Only the partitions of this member lag."
-
-
-def _slow_host(cause: Cause) -> str:
-    others = f"Members on other hosts consume {_rate(cause.others_consumed_records_per_second)} on average."
-    on_host = f"a member on {host_name(cause.client_host)} {_progress(cause)} on average"
-    return f"Slow host: {on_host}. {others} Only the partitions of this host lag."
-
-
-def _progress(cause: Cause) -> str:
-    return (
-        f"receives {_rate(cause.produced_records_per_second)} and consumes {_rate(cause.consumed_records_per_second)}"
-    )
+def _slow(cause: Cause) -> str:
+    produced, consumed = _rate(cause.produced_records_per_second), _rate(cause.consumed_records_per_second)
+    progress, others = f"receives {produced} and consumes {consumed}", _rate(cause.others_consumed_records_per_second)
+    if cause.kind == SLOW_MEMBER:
+        consumes = f"The other members consume {others} on average."
+        return f"Slow member: {cause.member} {progress}. {consumes} Only the partitions of this member lag."
+    consumes = f"Members on other hosts consume {others} on average."
+    on_host = f"a member on {host_name(cause.client_host)} {progress} on average"
+    return f"Slow host: {on_host}. {consumes} Only the partitions of this host lag."
 
 
 def _under_provisioned(cause: Cause) -> str:
@@ -161,8 +143,8 @@ _TEXTS: Final = {
     STOPPED: _stopped,
     HOT_PARTITION: _hot_partition,
     ASSIGNMENT: _assignment,
-    SLOW_MEMBER: _slow_member,
-    SLOW_HOST: _slow_host,
+    SLOW_MEMBER: _slow,
+    SLOW_HOST: _slow,
     UNDER_PROVISIONED: _under_provisioned,
     UNKNOWN: _unknown,
 }

@@ -82,10 +82,9 @@ _STUCK = ("STOP", "STALL")
 class LagFacts:
     """The inputs of the rules at one sample. None means unknown.
 
-    `partitions` are the committed partitions of the group. `work` is None if an owner is unknown. `member_count` is the
-    number of members. `fair_records_per_second` is the produce rate that the busiest member would have in the fairest
-    assignment. `rebalances` is the number of rebalances in the window. `lost_ms` is the time without commits around the
-    rebalances. `without_members_ms` is the time without members in the last WINDOW_MS.
+    `partitions` are the committed partitions of the group. `work` is None if an owner is unknown.
+    `fair_records_per_second` is the produce rate that the busiest member would have in the fairest assignment.
+    `rebalances` and `lost_ms` cover the window of rule 2. `without_members_ms` covers the last WINDOW_MS.
     """
 
     sampled_at_ms: int
@@ -119,7 +118,11 @@ def _rebalancing(facts: LagFacts, late: Sequence[PartitionWork]) -> Cause | None
         return None
     lost_share = min(1.0, facts.lost_ms / facts.window_ms)
     is_interrupted = facts.rebalances >= MIN_REBALANCES and not _has_recent_commit(facts, facts.partitions)
-    if not (lost_share >= 0.5 or is_interrupted or _explains_lag(lost_share, late)):
+    consumed, produced = _rates(late)
+    is_explained = lost_share >= 0.5
+    if not is_explained and lost_share >= EXPLAINING_SHARE and consumed is not None and produced is not None:
+        is_explained = consumed / (1 - lost_share) >= produced
+    if not is_explained and not is_interrupted:
         return None
     return Cause(
         REBALANCING,
@@ -127,14 +130,6 @@ def _rebalancing(facts: LagFacts, late: Sequence[PartitionWork]) -> Cause | None
         lost_seconds=lost_share * facts.window_ms / 1000,
         rebalances=facts.rebalances,
     )
-
-
-def _explains_lag(lost_share: float, late: Sequence[PartitionWork]) -> bool:
-    """Return True if the lost time explains the lag (rule 2, case b)."""
-    consumed, produced = _rates(late)
-    if lost_share < EXPLAINING_SHARE or consumed is None or produced is None:
-        return False
-    return consumed / (1 - lost_share) >= produced
 
 
 def _stopped(facts: LagFacts, late: Sequence[PartitionWork]) -> Cause | None:
@@ -155,7 +150,7 @@ def _has_recent_commit(facts: LagFacts, partitions: Sequence[PartitionWork]) -> 
 def _inputs_unknown(facts: LagFacts, _: Sequence[PartitionWork]) -> Cause | None:
     if facts.work is None or not facts.work.members:
         return Cause(UNKNOWN, OWNERS_UNKNOWN)
-    if any(None in _rates_of(one) for one in facts.work.members):
+    if any(None in {one.consumed_records_per_second, one.produced_records_per_second} for one in facts.work.members):
         return Cause(UNKNOWN, RATES_UNKNOWN)
     return None
 
@@ -247,7 +242,8 @@ def _under_provisioned(facts: LagFacts, late: Sequence[PartitionWork]) -> Cause 
         if not one.is_blocked:
             of_members[one.member_id].append(one)
     readable = [of_members[one.member_id] for one in with_input]
-    if not with_input or _owners(late, with_input) != with_input or not all(_falls_behind(one) for one in readable):
+    all_fall_behind = all((consumed or 0.0) < (produced or 0.0) for consumed, produced in map(_rates, readable))
+    if not with_input or _owners(late, with_input) != with_input or not all_fall_behind:
         return None
     consumed, produced = _rates([row for rows in readable for row in rows])
     return Cause(
@@ -258,13 +254,7 @@ def _under_provisioned(facts: LagFacts, late: Sequence[PartitionWork]) -> Cause 
     )
 
 
-def _falls_behind(partitions: Sequence[PartitionWork]) -> bool:
-    consumed, produced = _rates(partitions)
-    return (consumed or 0.0) < (produced or 0.0)
-
-
 def _owners(late: Sequence[PartitionWork], members: Sequence[Work]) -> Sequence[Work]:
-    """Return the members that own one of the late partitions."""
     member_ids = {one.member_id for one in late}
     return [one for one in members if one.member_id in member_ids]
 
@@ -282,18 +272,10 @@ def _rates(partitions: Sequence[PartitionWork]) -> tuple[float | None, float | N
     return consumed, total(one.produced_records_per_second for one in partitions)
 
 
-def _rates_of(one: Work) -> tuple[float | None, float | None]:
-    return one.consumed_records_per_second, one.produced_records_per_second
-
-
 def _mean_rates(works: Sequence[Work]) -> tuple[float, float]:
     """Return the mean produce rate and the mean consume rate. All rates are known, because rule 4 came first."""
-    produced = _mean([one.produced_records_per_second or 0.0 for one in works])
-    return produced, _mean([one.consumed_records_per_second or 0.0 for one in works])
-
-
-def _mean(amounts: Sequence[float]) -> float:
-    return fsum(amounts) / len(amounts)
+    produced = fsum(one.produced_records_per_second or 0.0 for one in works)
+    return produced / len(works), fsum(one.consumed_records_per_second or 0.0 for one in works) / len(works)
 
 
 def _of_member(cause: Cause, member: Work) -> Cause:

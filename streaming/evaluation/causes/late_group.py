@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -30,12 +30,11 @@ from streaming.group.members import GroupMember
 class SampledGroup:
     """One sample of a group whose records wait. None means unknown.
 
-    `behind` contains the partitions to which rule 2 of `lateness.py` applies. `stopped` contains the partitions to
-    which rule 4 of `lateness.py` applies. `members` is None if the records of a member are missing. `empty` contains
-    the partitions without records. `lost_ms` is the time without commits around rebalances, including the rebalance in
-    progress. `lost_ms` and `rebalances` are totals since the monitor first detected the group. `members_since_ms` is
-    the last time at which the group changed from no members to at least one member, or 0 if unknown.
-    `without_members_ms` is the time without members in the last WINDOW_MS.
+    Rule 2 of `lateness.py` applies to the partitions in `behind`, and rule 4 to the partitions in `stopped`. `members`
+    is None if the records of a member are missing. `empty` contains the partitions without records. `lost_ms` includes
+    the rebalance in progress. `lost_ms` and `rebalances` are totals since the monitor first detected the group.
+    `members_since_ms` is the last time at which the group got its first member, or 0 if unknown. `without_members_ms`
+    is the time without members in the last WINDOW_MS.
     """
 
     sampled_at_ms: int
@@ -63,11 +62,7 @@ class Totals(NamedTuple):
 
 @dataclass(frozen=True)
 class LateGroup:
-    """The state of a followed group between two samples.
-
-    `behind` contains the partitions that are behind. `capacities` contains the capacities of the members. `totals`
-    contains the totals of the samples in the window.
-    """
+    """The state of a followed group between two samples. `totals` belong to the samples in the window."""
 
     behind: Mapping[TopicPartition, Behind] = field(default_factory=dict)
     capacities: Mapping[str, Capacity] = field(default_factory=dict)
@@ -82,10 +77,7 @@ class ExplainedLag(NamedTuple):
 
 
 def follow(known: LateGroup | None, sampled: SampledGroup) -> tuple[LateGroup, ExplainedLag | None]:
-    """Return the state of the group after this sample, and the explanation of its lag.
-
-    The explanation is None if no partition is late (rule 3).
-    """
+    """Return the state after this sample, and the explanation of the lag, or None if no partition is late (rule 3)."""
     known = known or LateGroup()
     now_ms = sampled.sampled_at_ms
     behind = next_behind(known.behind, sorted(sampled.behind), now_ms)
@@ -94,35 +86,28 @@ def follow(known: LateGroup | None, sampled: SampledGroup) -> tuple[LateGroup, E
         for one in sampled.partitions
     )
     members = sampled.members or ()
-    totals = Totals(now_ms, sampled.lost_ms, sampled.rebalances, sampled.members_since_ms)
-    following = LateGroup(
-        behind,
-        next_capacities(known.capacities, members, partitions, behind, now_ms),
-        _window((*known.totals, totals), now_ms),
-    )
-    return following, _explain(following, replace(sampled, partitions=partitions))
-
-
-def _explain(group: LateGroup, sampled: SampledGroup) -> ExplainedLag | None:
-    first, last = group.totals[0], group.totals[-1]
+    last = Totals(now_ms, sampled.lost_ms, sampled.rebalances, sampled.members_since_ms)
+    # If the clock was set back, totals later than now are removed.
+    totals = tuple(one for one in (*known.totals, last) if 0 <= now_ms - one.sampled_at_ms <= WINDOW_MS)
+    capacities = next_capacities(known.capacities, members, partitions, behind, now_ms)
+    following = LateGroup(behind, capacities, totals)
     work = None
     if sampled.members is not None:
-        capacities = known_capacities(group.capacities)
-        work = group_work(sampled.members, sampled.partitions, sampled.empty, capacities)
+        work = group_work(members, partitions, sampled.empty, known_capacities(capacities))
     cause = cause_of_lag(
         LagFacts(
-            sampled_at_ms=sampled.sampled_at_ms,
-            partitions=sampled.partitions,
+            sampled_at_ms=now_ms,
+            partitions=partitions,
             work=work,
             member_count=sampled.member_count,
             fair_records_per_second=sampled.fair_records_per_second,
-            window_ms=last.sampled_at_ms - first.sampled_at_ms,
-            lost_ms=_lost_ms(group.totals),
-            rebalances=max(0, last.rebalances - first.rebalances),
+            window_ms=now_ms - totals[0].sampled_at_ms,
+            lost_ms=_lost_ms(totals),
+            rebalances=max(0, last.rebalances - totals[0].rebalances),
             without_members_ms=sampled.without_members_ms,
         )
     )
-    return None if cause is None else ExplainedLag(work, cause)
+    return following, None if cause is None else ExplainedLag(work, cause)
 
 
 def _lost_ms(totals: Sequence[Totals]) -> int:
@@ -138,11 +123,3 @@ def _lost_ms(totals: Sequence[Totals]) -> int:
         for before, after in pairwise(totals)
     )
     return max(0, sum(steps_ms))
-
-
-def _window(totals: Sequence[Totals], now_ms: int) -> tuple[Totals, ...]:
-    """Return the totals of the samples in the window (rule 2).
-
-    If the clock was set back, totals later than `now_ms` are removed.
-    """
-    return tuple(one for one in totals if 0 <= now_ms - one.sampled_at_ms <= WINDOW_MS)

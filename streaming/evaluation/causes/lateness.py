@@ -45,9 +45,5 @@ def next_behind(
     >>> next_behind({("a", 0): Behind(5, 1), ("a", 1): Behind(5, 1)}, [("a", 0), ("a", 2)], 15)
     {('a', 0): Behind(since_ms=5, samples=2), ('a', 2): Behind(since_ms=15, samples=1)}
     """
-    return {
-        partition: Behind(known[partition].since_ms, known[partition].samples + 1)
-        if partition in known
-        else Behind(sampled_at_ms, 1)
-        for partition in behind
-    }
+    before = {partition: known.get(partition, Behind(sampled_at_ms, 0)) for partition in behind}
+    return {partition: one._replace(samples=one.samples + 1) for partition, one in before.items()}

@@ -51,11 +51,7 @@ class PartitionWork(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The work of one member or of one host. None means unknown.
-
-    `member_id` and `client_id` are empty for a host. `partitions` is the number of owned partitions. `late_partitions`
-    is the number of owned partitions that are late.
-    """
+    """The work of one member or of one host. None means unknown. A host has no `member_id` and no `client_id`."""
 
     name: str
     client_host: str
@@ -98,9 +94,8 @@ def group_work(
     of_hosts = defaultdict[str, list[Work]](list)
     for one in of_members:
         of_hosts[one.client_host].append(one)
-    hosts = [_of_host(host, of_host) for host, of_host in of_hosts.items() if host]
-    has_all_hosts = "" not in of_hosts
-    return GroupWork(_with_shares(of_members), _with_shares(hosts) if has_all_hosts else ())
+    hosts = [] if "" in of_hosts else [_of_host(host, of_host) for host, of_host in of_hosts.items()]
+    return GroupWork(_with_shares(of_members), _with_shares(hosts))
 
 
 def _of_member(
@@ -111,7 +106,7 @@ def _of_member(
 ) -> Work:
     keys = set(member.assigned or ())
     rows = [by_key[key] for key in sorted(keys) if key in by_key]
-    is_complete = len(rows) + len([key for key in keys if key not in by_key and key in empty]) == len(keys)
+    is_complete = all(key in by_key or key in empty for key in keys)
     return Work(
         name=member.name,
         client_host=member.client_host,

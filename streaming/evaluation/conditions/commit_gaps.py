@@ -58,13 +58,10 @@ def long_commit_gap(  # noqa: PLR0913, PLR0917 - the inputs of the rules
         return {LONG_COMMIT_GAP: None} if commits.wait is None else {}
     if now_ms - 1000 * commits.wait_seconds > rebalance_ms + 1000 * limits.window_seconds:
         return {}
-    gap = f"no commits for {gap_ms // 1000} s around the rebalance at {_time_of_day(rebalance_ms)} UTC"
+    second = rebalance_ms // 1000
+    time = f"{second // 3600 % 24:02}:{second // 60 % 60:02}:{second % 60:02}"
+    gap = f"no commits for {gap_ms // 1000} s around the rebalance at {time} UTC"
     return {LONG_COMMIT_GAP: f"{gap}; the limit is {max_gap_seconds:g} s"}
-
-
-def _time_of_day(at_ms: int) -> str:
-    seconds = at_ms // 1000
-    return f"{seconds // 3600 % 24:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
 
 def members_since_ms(recent: Sequence[RebalanceSummary]) -> int:

@@ -21,7 +21,6 @@ from dataclasses import dataclass, field
 
 from streaming.evaluation.conditions.commit_gaps import LONG_COMMIT_GAP, long_commit_gap
 from streaming.evaluation.conditions.condition_words import describe_condition
-from streaming.evaluation.conditions.group_inputs import GroupInputs, group_inputs
 from streaming.evaluation.conditions.missing_topics import MissingTopics
 from streaming.evaluation.conditions.reconciliation import (
     STUCK_RECONCILIATION,
@@ -50,9 +49,8 @@ from streaming.evaluation.phrases import counted, in_words, members_named
 from streaming.evaluation.rebalances.condition_detectors import Limits, conditions, same_until_ms
 from streaming.evaluation.rebalances.rebalance_summary import RebalanceSummary
 from streaming.group.listing import GroupListing
-from streaming.group.members import member_name
+from streaming.group.members import member_name, members
 from streaming.group.snapshot import DEAD, EMPTY, GroupSnapshot
-from streaming.protocol.modern import ModernMember
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +77,10 @@ class ConditionChange:
 
 @dataclass(frozen=True, slots=True)
 class ConditionInputs:
-    """The inputs of one evaluation.
+    """The inputs of one evaluation. The last three fields are by group id.
 
     `now_ms` maps each `__consumer_offsets` partition to the time up to which the partition was read. The key -1 is used
-    for groups in the polling mode. Partitions that are blocked by an open transaction are absent. `unowned` maps a
-    group id to the unowned partitions of the group. `missing_topics` maps a group id to the missing topics of the
-    group.
+    for groups in the polling mode. Partitions that are blocked by an open transaction are absent.
     """
 
     groups: Mapping[str, GroupState]
@@ -104,9 +100,9 @@ Key = tuple[str, str]
 class ConditionEvaluation:
     """The result of one evaluation.
 
-    `active` contains the active conditions of each group. `changes` contains the conditions that began or ended since
-    the last call of `ConditionTracker.commit`. `known` contains the active conditions, and the conditions that were
-    active before and are unknown now. `ConditionTracker.commit` stores `known`.
+    `active` is by group id. `changes` contains the conditions that began or ended since the last call of
+    `ConditionTracker.commit`. `known` contains the active conditions, and the conditions that were active before and
+    are unknown now.
     """
 
     active: Mapping[str, tuple[Condition, ...]]
@@ -115,27 +111,50 @@ class ConditionEvaluation:
 
 
 @dataclass(frozen=True, slots=True)
-class _RebalanceConditions:
-    """The conditions that are computed from a group's last rebalances.
+class _GroupInputs:
+    """The state of a group, and values that depend only on this state.
 
-    The conditions are valid from `from_ms` until `until_ms` (exclusive). After a new rebalance, they are computed
-    again.
+    The values show quickly whether the group can have a condition. Most groups cannot, so they are not evaluated.
     """
+
+    record: GroupState
+    offsets_topic_partition: int | None
+    is_reconciling: bool
+    owned: OwnedPartitions | None
+    owned_partitions: int
+
+
+def _group_inputs(record: GroupState) -> _GroupInputs:
+    snapshot = record.snapshot
+    position = None if snapshot.is_over else snapshot.position
+    of_member = {
+        member.group_instance_id: member.assigned
+        for member in members(snapshot)
+        if member.group_instance_id is not None and member.assigned
+    }
+    return _GroupInputs(
+        record=record,
+        offsets_topic_partition=None if position is None else position.offsets_topic_partition,
+        is_reconciling=snapshot.modern is not None and snapshot.modern.unreconciled_members > 0,
+        owned=OwnedPartitions(of_member, position.timestamp_ms) if position and of_member else None,
+        owned_partitions=sum(map(len, of_member.values())),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _RebalanceConditions:
+    """The conditions that a group's last rebalances show, from `from_ms` until `until_ms` (exclusive)."""
 
     recent: tuple[RebalanceSummary, ...]
     from_ms: int
     until_ms: float
     conditions: tuple[str, ...]
 
-    def is_valid(self, recent: tuple[RebalanceSummary, ...], now_ms: int) -> bool:
-        return self.recent is recent and self.from_ms <= now_ms < self.until_ms
-
 
 class ConditionTracker:
     """The conditions of all groups. Only the sampler's thread uses `ConditionTracker`.
 
-    `evaluate` finds the active conditions. `commit` stores the active conditions for the next comparison. The caller
-    writes the changes, and calls `commit` only after a successful write.
+    The caller writes the changes that `evaluate` returns, and calls `commit` only after a successful write.
     """
 
     def __init__(self, limits: Limits, limits_of: LimitsOf = default_limits) -> None:
@@ -143,7 +162,7 @@ class ConditionTracker:
         self._limits_of = limits_of
         self._limits_by_group: Mapping[str, GroupLimits] = {}
         self._known: Mapping[Key, Condition] = {}
-        self._groups: dict[str, GroupInputs] = {}
+        self._groups: dict[str, _GroupInputs] = {}
         self._by_rebalances: dict[str, _RebalanceConditions] = {}
         self._lagging_members: dict[str, Mapping[str, LaggingMember]] = {}
 
@@ -172,18 +191,17 @@ class ConditionTracker:
         }
         commits = inputs.silence.by_group()
         group_ids = list(self._groups_to_evaluate(inputs, commits))
-        commits_by_partition = CommitsByPartition(
-            inputs.silence, {group_id: self._groups[group_id].owned for group_id in group_ids}
-        )
+        owned = {group_id: self._groups[group_id].owned for group_id in group_ids}
+        by_partition = CommitsByPartition(inputs.silence, owned)
         details = {
-            group_id: self._evaluate_group(group_id, inputs, commits.get(group_id), commits_by_partition)
+            group_id: self._evaluate_group(group_id, inputs, commits.get(group_id), by_partition)
             for group_id in group_ids
         }
         return self._compare(details, inputs)
 
-    def _inputs_of(self, group_id: str, record: GroupState) -> GroupInputs:
+    def _inputs_of(self, group_id: str, record: GroupState) -> _GroupInputs:
         group = self._groups.get(group_id)
-        return group if group is not None and group.record is record else group_inputs(record)
+        return group if group is not None and group.record is record else _group_inputs(record)
 
     def _now_ms(self, group_id: str, inputs: ConditionInputs) -> int | None:
         partition = self._groups[group_id].offsets_topic_partition
@@ -195,18 +213,16 @@ class ConditionTracker:
         silent = inputs.silence.groups_with_a_silent_partition()
         suspects = had_one.union(silent, inputs.rebalancing_since_ms, inputs.unowned, inputs.missing_topics)
         for group_id, group in self._groups.items():
-            now_ms = None if group.offsets_topic_partition is None else inputs.now_ms.get(group.offsets_topic_partition)
-            if now_ms is not None and (
-                self._rebalance_conditions(group_id, now_ms)
-                or group_id in suspects
-                or group.is_reconciling
-                or (group.owned is not None and group.misses_commits(commits.get(group_id)))
-                or self._waits_too_long(group_id, commits.get(group_id))
-            ):
+            now_ms, of_group = self._now_ms(group_id, inputs), commits.get(group_id)
+            if now_ms is None:
+                continue
+            has_gap = of_group is not None and (
+                of_group.partitions < group.owned_partitions
+                or of_group.wait_seconds > self._limits_by_group[group_id].max_commit_gap_seconds
+            )
+            is_suspect = group_id in suspects or group.is_reconciling or has_gap
+            if self._rebalance_conditions(group_id, now_ms) or is_suspect:
                 yield group_id
-
-    def _waits_too_long(self, group_id: str, commits: GroupCommits | None) -> bool:
-        return commits is not None and commits.wait_seconds > self._limits_by_group[group_id].max_commit_gap_seconds
 
     def _long_commit_gap(
         self, group_id: str, inputs: ConditionInputs, commits: GroupCommits | None, now_ms: int
@@ -222,7 +238,7 @@ class ConditionTracker:
 
     def _rebalance_conditions(self, group_id: str, now_ms: int) -> tuple[str, ...]:
         recent, known = self._groups[group_id].record.rebalance_history.recent, self._by_rebalances.get(group_id)
-        if known is None or not known.is_valid(recent, now_ms):
+        if known is None or known.recent is not recent or not known.from_ms <= now_ms < known.until_ms:
             until_ms = same_until_ms(recent, now_ms, self._limits)
             known = _RebalanceConditions(recent, now_ms, until_ms, conditions(recent, now_ms, self._limits))
             self._by_rebalances[group_id] = known
@@ -235,10 +251,7 @@ class ConditionTracker:
         commits: GroupCommits | None,
         commits_by_partition: CommitsByPartition,
     ) -> Mapping[str, str | None]:
-        """Return the text of each condition of the group, by name.
-
-        The text is None if the state of the condition is unknown.
-        """
+        """Return the text of each condition, by name. The text is None if the state of the condition is unknown."""
         group, now_ms = self._groups[group_id], self._now_ms(group_id, inputs)
         if now_ms is None:
             return {}
@@ -267,7 +280,8 @@ class ConditionTracker:
         stuck = {} if group is None else stuck_members(group, lagging, now_ms, self._limits)
         if group is None or not stuck:
             return {}
-        names = (_member_name(group.members[member_id]) for member_id in stuck)
+        late = (group.members[member_id] for member_id in stuck)
+        names = (member_name(one.client_id, one.client_host, one.group_instance_id) for one in late)
         longest = min(stuck, key=lambda member_id: stuck[member_id].since_ms)
         lasts, allowed = now_ms - stuck[longest].since_ms, allowed_ms(group.members[longest], self._limits)
         verb = "has" if len(stuck) == 1 else "have"
@@ -278,6 +292,7 @@ class ConditionTracker:
         known: dict[Key, Condition] = {}
         active: dict[str, tuple[Condition, ...]] = {}
         begun: list[ConditionChange] = []
+        ended: list[ConditionChange] = []
         for group_id, by_name in details.items():
             now_ms = self._now_ms(group_id, inputs) or 0
             for name, detail in by_name.items():
@@ -289,30 +304,22 @@ class ConditionTracker:
                 known[group_id, name] = condition
                 active[group_id] = (*active.get(group_id, ()), condition)
                 begun += [] if before else [ConditionChange(group_id, condition, active=True, read_up_to_ms=now_ms)]
-        missing = {key: condition for key, condition in self._known.items() if key not in known}
-        unknown = {key: condition for key, condition in missing.items() if self._is_unknown(key[0], inputs)}
-        ended = [
-            ConditionChange(key[0], condition, active=False, read_up_to_ms=self._ended_at_ms(key[0], inputs))
-            for key, condition in missing.items()
-            if key not in unknown
-        ]
-        return ConditionEvaluation(active, (*ended, *begun), {**known, **unknown})
-
-    def _is_unknown(self, group_id: str, inputs: ConditionInputs) -> bool:
-        record = inputs.groups.get(group_id)
-        return record is not None and not record.snapshot.is_over and self._now_ms(group_id, inputs) is None
-
-    def _ended_at_ms(self, group_id: str, inputs: ConditionInputs) -> int | None:
-        return self._now_ms(group_id, inputs) if group_id in self._groups else None
+        for (group_id, name), condition in self._known.items():
+            if (group_id, name) in known:
+                continue
+            record = inputs.groups.get(group_id)
+            read_up_to_ms = None if record is None else self._now_ms(group_id, inputs)
+            if record is not None and not record.snapshot.is_over and read_up_to_ms is None:
+                known[group_id, name] = condition
+            else:
+                ended.append(ConditionChange(group_id, condition, active=False, read_up_to_ms=read_up_to_ms))
+        return ConditionEvaluation(active, (*ended, *begun), known)
 
 
 def _silence_conditions(
     snapshot: GroupSnapshot, inputs: ConditionInputs, commits: GroupCommits | None, now_ms: int, limits: Limits
 ) -> Mapping[str, str | None]:
-    """Evaluate rules 11 to 13 of `silence.py`: `stuck_rebalance` and `silent_group`.
-
-    At most one of the two conditions is active. The text is None if the state of the condition is unknown.
-    """
+    """Evaluate rules 11 to 13 of `silence.py`. At most one of the two conditions is active."""
     group_id, listing = snapshot.group_id, inputs.listing
     listed = listing.groups.get(group_id) if listing else None
     if listing and listed is None and listing.is_complete:
@@ -344,7 +351,3 @@ def _silent_static_members(
     owns, has = ("owns", "has") if len(silent) == 1 else ("own", "have")
     text = f"static {members_named(silent)} {owns} {counted(len(partitions), 'partition')} and {has} not committed"
     return {SILENT_STATIC_MEMBER: f"{text} for {in_words(now_ms - last_ms)} while records wait"}
-
-
-def _member_name(member: ModernMember) -> str:
-    return member_name(member.client_id, member.client_host, member.group_instance_id)

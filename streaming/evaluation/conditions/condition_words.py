@@ -70,9 +70,8 @@ def _mixed(recent: Sequence[RebalanceSummary], now_ms: int, limits: Limits) -> s
     if latest.eager_claimers:
         keep = "wants" if latest.eager_claimers == 1 else "want"
         strategy = latest.protocol or "unknown"
-        return (
-            f"{counted(latest.eager_claimers, 'member')} {keep} to keep partitions, but {strategy} is an eager strategy"
-        )
+        members = counted(latest.eager_claimers, "member")
+        return f"{members} {keep} to keep partitions, but {strategy} is an eager strategy"
     changes = sum(STRATEGY_CHANGED in (rebalance.causes or ()) for rebalance in window_of(recent, now_ms, limits))
     return f"the strategy changed {changes} times {_within(recent, now_ms, limits)}"
 

@@ -79,16 +79,13 @@ def _missing_topics(snapshot: GroupSnapshot, sample: ClusterSample) -> MissingTo
         return None
     subscriptions = [topic for topics in _subscriptions(snapshot) for topic in topics if topic in since_ms]
     missing = sample.missing_topics.intersection(subscriptions)
+    sampled = (sample.topics.get(topic) for topic in subscriptions if topic not in missing)
+    all_known = all(one is not None and one.partitions is not None for one in sampled)
     return MissingTopics(
         since_ms={topic: since_ms[topic] for topic in sorted(missing)},
         members={topic: subscriptions.count(topic) for topic in missing},
-        is_known=_shows_members(snapshot)
-        and all(topic in missing or _exists(topic, sample) for topic in subscriptions),
+        is_known=all_known and (snapshot.classic is not None or snapshot.modern is not None),
     )
-
-
-def _shows_members(snapshot: GroupSnapshot) -> bool:
-    return snapshot.classic is not None or snapshot.modern is not None
 
 
 def _subscriptions(snapshot: GroupSnapshot) -> Iterator[frozenset[str]]:
@@ -98,8 +95,3 @@ def _subscriptions(snapshot: GroupSnapshot) -> Iterator[frozenset[str]]:
     elif snapshot.classic is not None:
         subscriptions = (member.subscription for member in snapshot.classic.members)
         yield from (frozenset(subscription.topics) for subscription in subscriptions if subscription is not None)
-
-
-def _exists(topic: str, sample: ClusterSample) -> bool:
-    sampled = sample.topics.get(topic)
-    return sampled is not None and sampled.partitions is not None

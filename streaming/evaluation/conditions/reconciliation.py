@@ -49,10 +49,7 @@ AWAY_EPOCH = -2
 
 @dataclass(frozen=True, slots=True)
 class LaggingMember:
-    """A member that has not reached its target.
-
-    `current` is the current assignment of the member. `since_ms` is the start time of rule 15.
-    """
+    """A member that has not reached its target. `since_ms` is the start time of rule 15."""
 
     current: MemberAssignment
     since_ms: int
@@ -65,7 +62,8 @@ def lagging_members(snapshot: GroupSnapshot, known: Mapping[str, LaggingMember])
     {}
     """
     group, position = snapshot.modern, snapshot.position
-    if group is None or position is None or not group.unreconciled_members or not _reports_reconciliation(snapshot):
+    is_reported = snapshot.group_type == CONSUMER or (snapshot.group_type == STREAMS and not snapshot.is_polled)
+    if group is None or position is None or not group.unreconciled_members or not is_reported:
         return {}
     away = [current for current in group.currents.values() if current.member_epoch == AWAY_EPOCH]
     reserved = _partitions(*(held for current in away for held in (current.assigned, current.pending_revocation or ())))
@@ -74,7 +72,9 @@ def lagging_members(snapshot: GroupSnapshot, known: Mapping[str, LaggingMember])
         current = group.currents.get(member_id)
         if current is None or current.member_epoch == AWAY_EPOCH or is_reconciled(group, member_id):
             continue
-        if not _is_state_known(current, snapshot) or (away and _may_wait_for(reserved, member_id, current, snapshot)):
+        # No response of the polling mode contains a state. So the monitor compares the assignment with the target.
+        is_state_known = snapshot.is_polled or current.state != UNKNOWN_MEMBER_STATE
+        if not is_state_known or (away and _may_wait_for(reserved, member_id, current, snapshot)):
             continue
         before = known.get(member_id)
         is_same = before is not None and before.current == current
@@ -102,7 +102,6 @@ def allowed_ms(member: ModernMember, limits: Limits) -> float:
 def _may_wait_for(
     reserved: AbstractSet[tuple[str, int]], member_id: str, current: MemberAssignment, snapshot: GroupSnapshot
 ) -> bool:
-    """Return True if the member waits, or may wait, for a reserved partition or a reserved task."""
     if current.state == UNRELEASED_STREAMS_MEMBER:
         return True
     targets = snapshot.modern.targets if snapshot.modern else {}
@@ -112,16 +111,3 @@ def _may_wait_for(
 
 def _partitions(*held: IdPartitions) -> frozenset[tuple[str, int]]:
     return frozenset((topic_id, number) for one in held for topic_id, numbers in one for number in numbers)
-
-
-def _reports_reconciliation(snapshot: GroupSnapshot) -> bool:
-    return snapshot.group_type == CONSUMER or (snapshot.group_type == STREAMS and not snapshot.is_polled)
-
-
-def _is_state_known(current: MemberAssignment, snapshot: GroupSnapshot) -> bool:
-    """Return True if the monitor can determine whether the member has reached its target.
-
-    In the polling mode, no response contains the state of a member. So the monitor compares the member's assignment
-    with its target.
-    """
-    return snapshot.is_polled or current.state != UNKNOWN_MEMBER_STATE

@@ -1,9 +1,8 @@
 """Find groups that hang, and static members that hang.
 
-No record shows that a group or a member hangs. The monitor finds hanging groups and members from listings and from
-missing commits. The coordinator writes no record during a rebalance. The rule numbers continue after those of
-`condition_detectors.py`. "Now" is the time up to which the group's partition of `__consumer_offsets` was read. In the
-polling mode, "now" is the time of the request to the group's coordinator.
+No record shows that a group or a member hangs, and the coordinator writes no record during a rebalance. So the monitor
+finds hanging groups and members from listings and from missing commits. The rule numbers continue after those of
+`condition_detectors.py`. "Now" is defined in rule 1 of `condition_tracker.py`.
 
 10. The records of a partition *wait* if three requirements are met. First: the oldest unread record was written more
     than `stuck_after_seconds` ago. Second: more than `allowed_lag` records are unread. Third: the end offset grew
@@ -53,10 +52,9 @@ SILENT_STATIC_MEMBER = "silent_static_member"
 class GroupCommits:
     """The commits of a group.
 
-    `last_ms` is the time of the last commit. `partitions` is the number of committed partitions. `wait` is True if
-    records wait, and None if unknown. `wait_seconds` is the known age of the oldest unread record, or 0 if no record
-    waits. Records that an open transaction blocks do not count. If `wait` is None, the oldest unread record may be
-    older than `wait_seconds`.
+    `partitions` is the number of committed partitions. `wait` is True if records wait. `wait_seconds` is the known age
+    of the oldest unread record, or 0 if no record waits. Records that an open transaction blocks do not count. If
+    `wait` is None, the oldest unread record may be older than `wait_seconds`.
     """
 
     last_ms: int
@@ -87,8 +85,7 @@ def silence_condition(
 ) -> str | None:
     """Return the name of the active condition, or None if no condition is active (rules 12 and 13).
 
-    `listed_state` is None if the listing does not show the state. `rebalancing_ms` is the time for which listings have
-    shown the group in a rebalance.
+    `rebalancing_ms` is the time for which listings have shown the group in a rebalance.
 
     >>> silence_condition(True, None, None, Limits()), silence_condition(True, "Stable", None, Limits())
     ('stuck_rebalance', 'silent_group')
@@ -102,10 +99,7 @@ def silence_condition(
 
 @dataclass(frozen=True, slots=True)
 class OwnedPartitions:
-    """The partitions of a group's static members, by group instance id.
-
-    The static members have had their partitions at least since `since_ms`.
-    """
+    """The partitions that a group's static members have had at least since `since_ms`, by group instance id."""
 
     of_member: Mapping[str, TopicPartitions]
     since_ms: int
@@ -142,34 +136,23 @@ def silent_static_owners(
 
 
 class Silence:
-    """The commits of all groups at one sample. The methods find the partitions in which records wait.
-
-    For speed, the class evaluates whole columns. It evaluates single rows only for a few partitions. `ends` must
-    already contain the end offsets of the sample.
-    """
+    """The commits of all groups at one sample, evaluated in whole columns. `ends` must contain the sample."""
 
     def __init__(self, lag: LagEvaluation, ends: SampledOffsets, limits: Limits) -> None:
         self._ends = ends
         self._partitions = lag.partitions
         self._since_ms = lag.report.sampled_at_ms - int(1000 * limits.stuck_after_seconds)
-        self._waits, is_unknown = _waits(lag, ends, limits)
-        columns = {
-            "waits": pa.array(self._waits),
-            "unknown": pa.array(is_unknown),
-            "seconds": _wait_seconds(lag.partitions, limits),
-        }
-        evaluated = lag.partitions.select(["group_id", "commit_timestamp_ms"])
-        for name, values in columns.items():
-            evaluated = evaluated.append_column(name, values)
-        self._groups = evaluated.group_by("group_id", use_threads=False).aggregate(
-            [
-                ("commit_timestamp_ms", "max"),
-                ([], "count_all"),
-                ("waits", "any"),
-                ("unknown", "any"),
-                ("seconds", "max"),
-            ]
+        self._waits, is_unknown = _waits(lag.partitions, ends, limits, self._since_ms)
+        has_lag = pc.greater(lag.partitions["lag"], limits.allowed_lag)
+        is_waiting = pc.and_(has_lag, pc.invert(lag.partitions["is_blocked"]))
+        evaluated = (
+            lag.partitions.select(["group_id", "commit_timestamp_ms"])
+            .append_column("waits", pa.array(self._waits))
+            .append_column("unknown", pa.array(is_unknown))
+            .append_column("seconds", pc.if_else(is_waiting, lag.partitions["lag_seconds"], None))
         )
+        any_and_max = [("waits", "any"), ("unknown", "any"), ("commit_timestamp_ms", "max"), ("seconds", "max")]
+        self._groups = evaluated.group_by("group_id", use_threads=False).aggregate([*any_and_max, ([], "count_all")])
 
     def by_group(self) -> Mapping[str, GroupCommits]:
         """Return the commits of each group. Groups without commits are absent."""
@@ -181,10 +164,7 @@ class Silence:
         }
 
     def groups_with_a_silent_partition(self) -> frozenset[str]:
-        """Return the groups with a silent partition.
-
-        A partition is silent if records wait in it, and its last commit is older than `stuck_after_seconds`.
-        """
+        """Return the groups with a waiting partition whose last commit is older than `stuck_after_seconds`."""
         is_old = pc.less_equal(self._partitions["commit_timestamp_ms"], self._since_ms)
         silent = self._partitions["group_id"].filter(pc.and_(is_old, pa.array(self._waits)))
         return frozenset(pc.unique(silent).to_pylist())
@@ -223,10 +203,7 @@ class Silence:
 
 
 class CommitsByPartition:
-    """The commits of each partition, for all groups with static members.
-
-    The commits of all groups are requested together, because each request scans all rows.
-    """
+    """The commits of each partition of the groups with static members, found in one scan of all rows."""
 
     def __init__(self, silence: Silence, owned: Mapping[str, OwnedPartitions | None]) -> None:
         self._silence = silence
@@ -235,10 +212,7 @@ class CommitsByPartition:
         self._growing = silence.growing_rows(set(missing))
 
     def of_group(self, group_id: str, owned: OwnedPartitions) -> PartitionCommits | None:
-        """Return the group's commits, or None if the group has no commits.
-
-        In the result, `waiting` also contains owned partitions without a commit, if records wait in them.
-        """
+        """Return the group's commits, or None. `waiting` also contains owned partitions without a commit (rule 10)."""
         committed = self._committed.get(group_id)
         if committed is None:
             return None
@@ -252,12 +226,8 @@ class CommitsByPartition:
             yield from (at for has in owned.of_member.values() for at in has if at not in committed.last_ms)
 
 
-def _waits(lag: LagEvaluation, ends: SampledOffsets, limits: Limits) -> tuple[BoolArray, BoolArray]:
-    """Return two columns with one row for each committed partition.
-
-    The first column is True if records wait (rule 10). The second column is True if it is unknown whether records wait.
-    """
-    partitions = lag.partitions
+def _waits(partitions: pa.Table, ends: SampledOffsets, limits: Limits, since_ms: int) -> tuple[BoolArray, BoolArray]:
+    """Return whether records wait in each committed partition (rule 10), and whether it is unknown."""
     records, seconds = partitions["lag"], partitions["lag_seconds"]
     is_none = pc.or_kleene(pc.less_equal(records, limits.allowed_lag), partitions["is_blocked"])
     is_long = pc.greater(seconds, limits.stuck_after_seconds)
@@ -266,14 +236,10 @@ def _waits(lag: LagEvaluation, ends: SampledOffsets, limits: Limits) -> tuple[Bo
     is_unknown = pc.or_kleene(pc.is_null(records), pc.and_kleene(pc.invert(is_none), is_open))
     waits = _known(pc.and_(pc.invert(is_none), is_long))
     long_waiting = np.flatnonzero(waits)
-    waits[long_waiting] = _grows(lag, ends, long_waiting, limits)
+    selected = partitions.select(["topic", "partition", "end_offset"]).take(pa.array(long_waiting))
+    rows = ends.rows(selected["topic"].combine_chunks(), selected["partition"].to_numpy())
+    waits[long_waiting] = _grew(ends, rows, selected["end_offset"].to_numpy(), since_ms)
     return waits, _known(is_unknown)
-
-
-def _wait_seconds(partitions: pa.Table, limits: Limits) -> pa.ChunkedArray:
-    """Return, for each row, the known age of the oldest unread record, or null if no record waits."""
-    waits = pc.and_(pc.greater(partitions["lag"], limits.allowed_lag), pc.invert(partitions["is_blocked"]))
-    return pc.if_else(waits, partitions["lag_seconds"], None)
 
 
 def _known(values: pa.ChunkedArray) -> BoolArray:
@@ -281,15 +247,8 @@ def _known(values: pa.ChunkedArray) -> BoolArray:
     return known
 
 
-def _grows(lag: LagEvaluation, ends: SampledOffsets, at: Int64Array, limits: Limits) -> BoolArray:
-    """For each row number in `at`, return whether the end offset grew in the last `stuck_after_seconds`."""
-    selected = lag.partitions.select(["topic", "partition", "end_offset"]).take(pa.array(at))
-    rows = ends.rows(selected["topic"].combine_chunks(), selected["partition"].to_numpy())
-    since_ms = lag.report.sampled_at_ms - int(1000 * limits.stuck_after_seconds)
-    return _grew(ends, rows, selected["end_offset"].to_numpy(), since_ms)
-
-
 def _grew(ends: SampledOffsets, rows: Int64Array, newest: Int64Array, since_ms: int) -> BoolArray:
+    """Return for each row whether the end offset grew to `newest` since the given time."""
     lowest, is_sampled = lowest_end_offset_since(ends, rows, since_ms)
     grew: BoolArray = is_sampled & (newest > lowest)
     return grew

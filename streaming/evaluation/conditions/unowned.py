@@ -35,10 +35,6 @@ class UnownedNow:
 
     waiting: Mapping[Unowned, int | None]
 
-    def longer_than(self, now_ms: int, limits: Limits) -> tuple[Unowned, ...]:
-        """Return the partitions that have had no owner for longer than `stuck_after_seconds` (rule 3)."""
-        return tuple(one for one in self.waiting if now_ms - one.since_ms > 1000 * limits.stuck_after_seconds)
-
     def records(self, of: Iterable[Unowned] | None = None) -> int | None:
         """Return the number of waiting records in the partitions `of`, or None if unknown (rule 2).
 
@@ -51,10 +47,7 @@ class UnownedNow:
 
 
 def unowned_now(groups: Mapping[str, GroupState], lag: pa.Table, sample: ClusterSample) -> Mapping[str, UnownedNow]:
-    """Return the unowned partitions of each group. Groups without unowned partitions are absent.
-
-    `lag` has the columns of LAG_SCHEMA.
-    """
+    """Return the unowned partitions of each group that has some. `lag` has the columns of LAG_SCHEMA."""
     unowned = {
         group_id: partitions
         for group_id, record in groups.items()
@@ -76,15 +69,12 @@ def unowned_condition(
 
     The text is None if it is unknown whether the condition is active.
     """
-    if _is_unknown(record, listed_state):
+    if listed_state in REBALANCING or (record.violations is not None and not record.violations.is_known):
         return {UNOWNED_PARTITIONS: None}
-    lasting = unowned.longer_than(now_ms, limits) if unowned and listed_state not in {EMPTY, DEAD} else ()
-    return {UNOWNED_PARTITIONS: describe_unowned(unowned, lasting, now_ms)} if unowned and lasting else {}
-
-
-def _is_unknown(record: GroupState, listed_state: str | None) -> bool:
-    """Return True if the group is in a rebalance, or if the owners of its partitions are unknown."""
-    return listed_state in REBALANCING or (record.violations is not None and not record.violations.is_known)
+    if unowned is None or listed_state in {EMPTY, DEAD}:
+        return {}
+    lasting = [one for one in unowned.waiting if now_ms - one.since_ms > 1000 * limits.stuck_after_seconds]
+    return {UNOWNED_PARTITIONS: describe_unowned(unowned, lasting, now_ms)} if lasting else {}
 
 
 def describe_unowned(unowned: UnownedNow, lasting: Sequence[Unowned], now_ms: int) -> str:
@@ -96,27 +86,20 @@ def describe_unowned(unowned: UnownedNow, lasting: Sequence[Unowned], now_ms: in
     """
     lasts_ms = now_ms - min(one.since_ms for one in lasting)
     names = first_named([f"{one.topic}-{one.partition}" for one in lasting])
-    partitions, records = counted(len(lasting), "partition"), _records(unowned.records(lasting))
-    return f"{partitions} without an owner for {in_words(lasts_ms)}: {names} ({records})"
-
-
-def _records(records: int | None) -> str:
-    if records is None:
-        return "unknown number of waiting records"
-    return f"{counted(records, 'record')} {'waits' if records == 1 else 'wait'}"
+    partitions, records = counted(len(lasting), "partition"), unowned.records(lasting)
+    waiting = "unknown number of waiting records"
+    if records is not None:
+        waiting = f"{counted(records, 'record')} {'waits' if records == 1 else 'wait'}"
+    return f"{partitions} without an owner for {in_words(lasts_ms)}: {names} ({waiting})"
 
 
 def _exists(one: Unowned, sample: ClusterSample) -> bool:
-    """Return False if the partition is pending, or if the sample shows that the partition does not exist (rule 1).
-
-    If the sample does not contain the topic, the partition is assumed to exist.
-    """
+    """Return False if the partition is pending, or if the sample shows that it does not exist (rule 1)."""
     sampled = sample.topics.get(one.topic)
     return not one.is_pending and (sampled is None or one.partition < (sampled.partitions or 0))
 
 
 def _lags(group_ids: Iterable[str], lag: pa.Table) -> Mapping[tuple[str, TopicPartition], int | None]:
-    """Return the lag of each committed partition of the given groups."""
     rows = lag.filter(pc.is_in(lag["group_id"], value_set=pa.array(sorted(group_ids), pa.string())))
     columns = (rows[name].to_pylist() for name in ("group_id", "topic", "partition", "lag"))
     return {(group_id, (topic, partition)): known for group_id, topic, partition, known in zip(*columns, strict=True)}
@@ -125,7 +108,6 @@ def _lags(group_ids: Iterable[str], lag: pa.Table) -> Mapping[tuple[str, TopicPa
 def _waiting(
     group_id: str, one: Unowned, lags: Mapping[tuple[str, TopicPartition], int | None], sample: ClusterSample
 ) -> int | None:
-    """Return the number of records that wait in one partition, or None if unknown (rule 2)."""
     at = (one.topic, one.partition)
     if (group_id, at) in lags:
         return lags[group_id, at]

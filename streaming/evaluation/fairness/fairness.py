@@ -42,22 +42,17 @@ def shared_work(snapshot: GroupSnapshot, inputs: AssignmentInputs) -> SharedWork
     hosts = {member.member_id: member.client_host for member in classic.members} if classic else {}
     if modern is not None:
         hosts = {member_id: member.client_host for member_id, member in modern.members.items()}
+    divides_tasks = classic is not None and classic.protocol == KAFKA_STREAMS_PROTOCOL
     return SharedWork(
         inputs.spec,
         inputs.assignment,
         hosts,
         inputs.unknown_topics,
         inputs.changed_topics,
-        not_scored=_no_score_reason(snapshot, inputs),
+        not_scored="kafka_streams" if divides_tasks else _first_unknown(_HIDES_FAIREST, inputs),
         unknown_reason=_first_unknown(_HIDES_OWNERS, inputs),
         has_one_owner=has_one_owner(snapshot),
     )
-
-
-def _no_score_reason(snapshot: GroupSnapshot, inputs: AssignmentInputs) -> str:
-    if snapshot.classic is not None and snapshot.classic.protocol == KAFKA_STREAMS_PROTOCOL:
-        return "kafka_streams"
-    return _first_unknown(_HIDES_FAIREST, inputs)
 
 
 def _first_unknown(reasons: Iterable[str], inputs: AssignmentInputs) -> str:
@@ -85,10 +80,7 @@ def uneven_work(imbalances: Iterable[Imbalance]) -> Imbalance | None:
 
 
 def named_skew(shared: SharedWork, imbalances: Iterable[Imbalance]) -> TopicSkew | None:
-    """Return the topic skew with the names of at most ten members, or None if the group has no skew.
-
-    `imbalances` must contain the imbalances of the measure `partitions`.
-    """
+    """Return the topic skew (rule 3), or None. `imbalances` are the imbalances of the measure `partitions`."""
     if any(one.scope == MEMBER and (one.score is None or one.score == 100) for one in imbalances):
         return None
     if any(one.scope == TOPIC and (one.largest or 0) - (one.smallest or 0) > 1 for one in imbalances):

@@ -53,10 +53,7 @@ from streaming.evaluation.fairness.participants import Participants, SharedWork,
 PARTITIONS = "partitions"
 LAG = "lag"
 THROUGHPUT = "throughput"
-"""Kinds of work.
-
-The unit of `lag` is records. The unit of `throughput` is records per second, from the growth of end offsets.
-"""
+"""Kinds of work. The unit of `throughput` is records per second, from the growth of end offsets."""
 
 Weights = Mapping[TopicPartition, float | None]
 """The work of each partition, in the unit of the measure. None means unknown."""
@@ -65,11 +62,10 @@ Weights = Mapping[TopicPartition, float | None]
 class Imbalance(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """The distribution of one kind of work among one kind of participants. Amounts have the unit of `measure`.
 
-    `busiest` is the name of the participant with the most work. If several participants have the same largest amount,
-    `busiest` is the first of their names in sorted order. `idle` is the number of participants without a partition.
-    `idle_in_any_assignment` is the number of participants that would be idle even in the fairest assignment. `idle` and
-    `idle_in_any_assignment` are None for the measures lag and throughput. `excess` is `largest` minus the largest
-    amount in the fairest distribution, but at least 0. Ratios are None if there is no work (`total` is 0).
+    `busiest` is the name of the participant with the most work (of several: the first in sorted order). `idle` is the
+    number of participants without a partition. `idle_in_any_assignment` is the number of participants that would be
+    idle even in the fairest assignment. Both are None for the measures lag and throughput. `excess` is `largest` minus
+    the largest amount in the fairest distribution, but at least 0. Ratios are None if there is no work (`total` is 0).
     """
 
     measure: str
@@ -107,10 +103,7 @@ class Division:
     participants: tuple[Participants, ...] = ()
 
     def amounts(self, weights: Weights) -> tuple[float | None, ...]:
-        """Return the work of each partition in `partitions`.
-
-        If `weights` does not contain a partition, the work of the partition is None.
-        """
+        """Return the work of each partition in `partitions`, or None if `weights` does not contain the partition."""
         return tuple(map(weights.get, self.partitions))
 
     def imbalance(
@@ -118,9 +111,8 @@ class Division:
     ) -> tuple[Imbalance, ...]:
         """Measure how evenly members, hosts, and the subscribers of each topic share one kind of work.
 
-        The results have this order: members, hosts, topics. The topics are sorted by name. `amounts` contains the work
-        of each partition in `partitions`, in the unit of `measure`. An unknown amount is None. For the measure
-        `partitions`, `amounts` is None. A group without members has no imbalance.
+        The results have this order: members, hosts, topics by name. `amounts` contains the work of each partition in
+        `partitions`, in the unit of `measure`. For the measure `partitions`, `amounts` is None.
 
         Raises ValueError if an amount is negative or not finite.
 
@@ -147,26 +139,17 @@ def divide_work(shared: SharedWork) -> Division:
 def _measure(
     measure: str, participants: Participants, partitions: Sequence[TopicPartition], work: Sequence[float | None] | None
 ) -> Imbalance:
-    if participants.unknown_reason:
-        return Imbalance(
-            measure=measure,
-            scope=participants.scope,
-            topic=participants.topic,
-            unknown_reason=participants.unknown_reason,
-        )
-    amounts = (
-        [1] * len(participants.partition_indexes)
-        if work is None
-        else [work[index] for index in participants.partition_indexes]
-    )
+    indexes = participants.partition_indexes
+    amounts = [1] * len(indexes) if work is None else [work[index] for index in indexes]
     known = [amount for amount in amounts if amount is not None]
-    if len(known) < len(amounts):
+    unknown_partitions = len(amounts) - len(known)
+    if participants.unknown_reason or unknown_partitions:
         return Imbalance(
             measure=measure,
             scope=participants.scope,
             topic=participants.topic,
-            unknown_reason=f"{measure}_unknown",
-            unknown_partitions=len(amounts) - len(known),
+            unknown_reason=participants.unknown_reason or f"{measure}_unknown",
+            unknown_partitions=unknown_partitions,
         )
     loads: list[float] = [0] * participants.count
     for owner, amount in zip(participants.owner_indexes, known, strict=True):
@@ -196,40 +179,19 @@ def _measure(
 def _fairest_loads(
     participants: Participants, partitions: Sequence[TopicPartition], work: Sequence[float], *, counts_partitions: bool
 ) -> tuple[tuple[float, ...] | None, str]:
-    """Return the loads of the fairest distribution in ascending order (rule 3), and `score_reason`.
-
-    If there is a score, `score_reason` is empty. If there is no score, the loads are None.
-    """
+    """Return the loads of the fairest distribution in ascending order (rule 3) or None, and `score_reason`."""
     if participants.score_reason:
         return None, participants.score_reason
-    if participants.equal_participants is not None:
-        return _fairest_loads_of_equals(
-            participants.count, participants.equal_participants, work, counts_partitions=counts_partitions
-        ), ""
+    if (equal := participants.equal_participants) is not None:
+        loads: tuple[float, ...] = ()
+        if equal:
+            loads = even_sizes(len(work), equal) if counts_partitions else heaviest_first_within(work, equal)
+        return (*[0] * (participants.count - equal), *loads), ""
     spec = participants.spec or GroupSpec((), {})
     if not counts_partitions:
-        weights = {
-            partitions[index]: amount for index, amount in zip(participants.partition_indexes, work, strict=True)
-        }
-        return heaviest_first_loads(spec, weights), ""
+        of_participants = (partitions[index] for index in participants.partition_indexes)
+        return heaviest_first_loads(spec, dict(zip(of_participants, work, strict=True))), ""
     try:
         return fairest_sizes(spec), ""
     except TooManySubscriptionsError:
         return None, "subscriptions_too_many"
-
-
-def _fairest_loads_of_equals(
-    count: int, equal_participants: int, work: Sequence[float], *, counts_partitions: bool
-) -> tuple[float, ...]:
-    """Return the fairest loads of `count` participants.
-
-    `equal_participants` is the number of participants that can get partitions.
-    """
-    if not equal_participants:
-        return (0,) * count
-    loads = (
-        even_sizes(len(work), equal_participants)
-        if counts_partitions
-        else heaviest_first_within(work, equal_participants)
-    )
-    return (*[0] * (count - equal_participants), *loads)

@@ -25,9 +25,8 @@ class SharedWork:
     """A group's assignment, and the other inputs of `imbalance`.
 
     `hosts` maps member ids to the known client hosts. `unknown_topics` and `changed_topics` have the same meaning as in
-    `AssignmentInputs`. If the group cannot have a score, `not_scored` contains the reason. If the owners are unknown,
-    `unknown_reason` contains the reason. If `has_one_owner` is True, the strategy never assigns a partition to two
-    members.
+    `AssignmentInputs`. `not_scored` is the reason why the group cannot have a score. `unknown_reason` is the reason why
+    the owners are unknown. If `has_one_owner` is True, the strategy never assigns a partition to two members.
     """
 
     spec: GroupSpec
@@ -44,11 +43,11 @@ class SharedWork:
 class Participants:
     """The participants of one kind (`scope`), and their partitions.
 
-    `count` is the number of participants. `names` contains the sorted names of the participants. `names` may omit
-    participants without partitions. `partition_indexes` are the positions of the partitions in the result of `divide`.
-    `owner_indexes` contains, for each partition, the position of its owner in `names`. If all participants with a
-    subscription have the same subscription, `equal_participants` is their number. If the subscriptions differ,
-    `equal_participants` is None, and `spec` contains the subscriptions.
+    `names` contains the sorted names of the participants, but may omit participants without partitions.
+    `partition_indexes` are the positions of the partitions in the result of `divide`. `owner_indexes` contains, for
+    each partition, the position of its owner in `names`. If all participants with a subscription have the same
+    subscription, `equal_participants` is their number. If the subscriptions differ, `equal_participants` is None, and
+    `spec` contains the subscriptions.
     """
 
     scope: str
@@ -71,43 +70,23 @@ def divide(shared: SharedWork) -> tuple[tuple[TopicPartition, ...], tuple[Partic
     if not shared.spec.members:
         return (), ()
     if shared.unknown_reason:
-        return (), _unknown_participants(shared)
+        topics = sorted({topic for member in shared.spec.members for topic in member.topics})
+        scopes = ((MEMBER, None), (HOST, None), *((TOPIC, topic) for topic in topics))
+        return (), tuple(Participants(scope, topic, unknown_reason=shared.unknown_reason) for scope, topic in scopes)
     members = sorted(shared.spec.members, key=lambda member: member.member_id)
     held = [shared.assignment.members.get(member.member_id, ()) for member in members]
     broken = _broken_rules(shared)
     owner_indexes = [position for position, of_member in enumerate(held) for _ in of_member]
+    member_ids, score_reason = [member.member_id for member in members], _why_no_score(shared, None, broken)
     return tuple(chain.from_iterable(held)), (
-        _member_participants(shared, members, owner_indexes, broken),
-        _host_participants(shared, members, owner_indexes, broken),
+        _of_group(MEMBER, member_ids, shared.spec, owner_indexes, score_reason),
+        _host_participants(shared, members, owner_indexes, score_reason),
         *_topic_participants(shared, members, held, broken),
     )
 
 
-def _unknown_participants(shared: SharedWork) -> tuple[Participants, ...]:
-    """Return the participants of each kind. Their imbalances are unknown (rule 5)."""
-    topics = sorted({topic for member in shared.spec.members for topic in member.topics})
-    scopes = ((MEMBER, None), (HOST, None), *((TOPIC, topic) for topic in topics))
-    return tuple(Participants(scope, topic, unknown_reason=shared.unknown_reason) for scope, topic in scopes)
-
-
-def _member_participants(
-    shared: SharedWork, members: Sequence[MemberSubscription], owner_indexes: Sequence[int], broken: frozenset[Rule]
-) -> Participants:
-    equal_participants = _count_equal_participants(shared.spec)
-    return Participants(
-        MEMBER,
-        score_reason=_why_no_score(shared, None, broken),
-        count=len(members),
-        names=tuple(member.member_id for member in members),
-        partition_indexes=range(len(owner_indexes)),
-        owner_indexes=owner_indexes,
-        equal_participants=equal_participants,
-        spec=shared.spec if equal_participants is None else None,
-    )
-
-
 def _host_participants(
-    shared: SharedWork, members: Sequence[MemberSubscription], owner_indexes: Sequence[int], broken: frozenset[Rule]
+    shared: SharedWork, members: Sequence[MemberSubscription], owner_indexes: Sequence[int], score_reason: str
 ) -> Participants:
     topics: dict[str, dict[str, None]] = {}
     for member in members:
@@ -118,28 +97,28 @@ def _host_participants(
     indexes = {host: position for position, host in enumerate(names)}
     host_indexes = [indexes[shared.hosts[member.member_id]] for member in members]
     spec = GroupSpec(tuple(MemberSubscription(host, tuple(topics[host])) for host in names), shared.spec.partitions)
-    equal_participants = _count_equal_participants(spec)
+    return _of_group(HOST, names, spec, [host_indexes[owner] for owner in owner_indexes], score_reason)
+
+
+def _of_group(
+    scope: str, names: Sequence[str], spec: GroupSpec, owner_indexes: Sequence[int], score_reason: str
+) -> Participants:
+    classes = subscription_classes(spec).members
+    has_different = len(classes) > 1
     return Participants(
-        HOST,
-        score_reason=_why_no_score(shared, None, broken),
+        scope,
+        score_reason=score_reason,
         count=len(names),
         names=tuple(names),
         partition_indexes=range(len(owner_indexes)),
-        owner_indexes=[host_indexes[owner] for owner in owner_indexes],
-        equal_participants=equal_participants,
-        spec=spec if equal_participants is None else None,
+        owner_indexes=owner_indexes,
+        equal_participants=None if has_different else sum(map(len, classes)),
+        spec=spec if has_different else None,
     )
-
-
-def _count_equal_participants(spec: GroupSpec) -> int | None:
-    classes = subscription_classes(spec).members
-    return None if len(classes) > 1 else sum(map(len, classes))
 
 
 @dataclass(slots=True)
 class _TopicOwners:
-    """The owners of one topic's partitions. The fields have the same meaning as in `Participants`."""
-
     names: list[str] = field(default_factory=list)
     partition_indexes: list[int] = field(default_factory=list)
     owner_indexes: list[int] = field(default_factory=list)
@@ -179,10 +158,7 @@ def _topic_participants(
 
 
 def _why_no_score(shared: SharedWork, topic: str | None, broken: frozenset[Rule]) -> str:
-    """Return the reason why there is no score (rule 4), or an empty string if there is a score.
-
-    `topic` is None for the score of the whole group.
-    """
+    """Return the reason why there is no score (rule 4), or an empty string. `topic` is None for the whole group."""
 
     def applies(topics: Collection[str]) -> bool:
         return bool(topics) if topic is None else topic in topics

@@ -45,10 +45,8 @@ class CoordinatorHistory:
         for partition, broker_id in self.leaders.items():
             if broker_id not in alive and partition not in lost:
                 lost[partition] = (broker_id, sampled_at_ms)
-        leaderless = {
-            partition: self.leaderless.get(partition, sampled_at_ms)
-            for partition in self.leaders.keys() - leaders.keys()
-        }
+        without_leader = self.leaders.keys() - leaders.keys()
+        leaderless = {partition: self.leaderless.get(partition, sampled_at_ms) for partition in without_leader}
         return CoordinatorHistory({**self.leaders, **leaders}, lost, leaderless)
 
     def coordinator(self, partition: int) -> Coordinator:

@@ -48,8 +48,7 @@ class EvidenceKey(NamedTuple):
 class Evidence:
     """One fact about one group.
 
-    `until_ms` is None while the evidence is active. All fields except `until_ms` keep their values from the start of
-    the evidence. `coordinator` is a broker id, or None if it is unknown.
+    `until_ms` is None while the evidence is active. All other fields keep their values from the start (rule 4).
     """
 
     source: Source
@@ -75,11 +74,9 @@ class Evidence:
 
 
 class Coordinator(NamedTuple):
-    """The broker that coordinates a group.
+    """The broker that coordinates a group. `is_gone` is defined in rule 4.
 
-    `is_gone` is True if the broker leads no partition of `__consumer_offsets` any more. `leaderless_since_ms` is the
-    time of the first sample in which the group's partition had no leader. If the partition has a leader, or if its
-    leader is unknown, `leaderless_since_ms` is None.
+    `leaderless_since_ms` is the time of the first sample in which the group's partition had no leader.
     """
 
     broker_id: int | None = None
@@ -94,7 +91,7 @@ UNKNOWN_COORDINATOR: Final = Coordinator()
 class GroupSurroundings:
     """Inputs about a group that are not in its report: its coordinator, its last rebalances and the affected topics.
 
-    `topics_by_name` maps the name of a condition, or RECORDS_LOST, to the affected topics.
+    The keys of `topics_by_name` are names of conditions and RECORDS_LOST.
     """
 
     coordinator: Coordinator = UNKNOWN_COORDINATOR
@@ -103,15 +100,10 @@ class GroupSurroundings:
 
 
 def evidence_of(report: GroupReport, surroundings: GroupSurroundings, sampled_at_ms: int) -> Iterator[Evidence]:
-    """Yield the active evidence of a group.
-
-    Conditions and causes of lag already have a start time. For lost records and a lag above the limit, the start time
-    is the time of this sample.
-    """
+    """Yield the active evidence of a group. Lost records and a lag above the limit start at this sample."""
     if report.limits.ignore_alerts:
         return
-    facts = (*_facts(report, sampled_at_ms), *_coordinator_loss(report, surroundings.coordinator, sampled_at_ms))
-    for source, name, since_ms, text in facts:
+    for source, name, since_ms, text in _facts(report, surroundings.coordinator, sampled_at_ms):
         yield Evidence(
             source,
             name,
@@ -128,8 +120,7 @@ def evidence_of(report: GroupReport, surroundings: GroupSurroundings, sampled_at
 def lag_cause_name(kind: str, reason: str) -> str:
     """Return the name of the evidence about a cause of lag: the kind of the cause, or NO_MEMBERS.
 
-    NO_MEMBERS has its own name, because the advice for a group without members differs from the advice for a group
-    whose members have stopped.
+    A group without members needs different advice than a group whose members have stopped.
     """
     return NO_MEMBERS if reason == NO_MEMBERS else kind
 
@@ -147,7 +138,7 @@ def has_lag_ended(report: GroupReport) -> bool:
     return not lag.seconds_is_bound and lag.seconds <= LAG_END_RATIO * report.limits.max_lag_seconds
 
 
-def _facts(report: GroupReport, sampled_at_ms: int) -> Iterator[tuple[Source, str, int, str]]:
+def _facts(report: GroupReport, coordinator: Coordinator, sampled_at_ms: int) -> Iterator[tuple[Source, str, int, str]]:
     for condition in report.conditions:
         if condition.name not in HARMLESS:
             name = condition.name.replace("_", " ")
@@ -155,18 +146,13 @@ def _facts(report: GroupReport, sampled_at_ms: int) -> Iterator[tuple[Source, st
             yield CONDITION, condition.name, condition.since_ms, text
     cause = report.cause
     if cause is not None and (cause.kind != UNKNOWN or is_above_limit(report)):
-        since_ms = sampled_at_ms if cause.since_ms is None else cause.since_ms
-        yield LAG_CAUSE, lag_cause_name(cause.kind, cause.reason), since_ms, cause.text.removesuffix(".")
+        cause_since_ms = sampled_at_ms if cause.since_ms is None else cause.since_ms
+        yield LAG_CAUSE, lag_cause_name(cause.kind, cause.reason), cause_since_ms, cause.text.removesuffix(".")
     if report.lag.records_lost:
         yield LOSS, RECORDS_LOST, sampled_at_ms, "records lost: retention deleted records that the group had not read"
     if is_above_limit(report):
         limit = in_words(1000 * report.limits.max_lag_seconds)
         yield LAG, LAG_ABOVE_LIMIT, sampled_at_ms, f"lag above the limit of {limit}"
-
-
-def _coordinator_loss(
-    report: GroupReport, coordinator: Coordinator, sampled_at_ms: int
-) -> Iterator[tuple[Source, str, int, str]]:
     since_ms = coordinator.leaderless_since_ms
     if since_ms is not None and sampled_at_ms - since_ms >= LEADERLESS_MS and report.membership.members:
         text = "no coordinator: the group cannot commit, because its partition of __consumer_offsets has no leader"
@@ -174,7 +160,6 @@ def _coordinator_loss(
 
 
 def _hosts(source: Source, name: str, report: GroupReport, recent: Sequence[RebalanceSummary]) -> tuple[str, ...]:
-    """Return the hosts that the evidence names: the hosts of slow members, or of members that left or rejoined."""
     if source == LAG_CAUSE:
         return (report.cause.client_host,) if report.cause and report.cause.client_host else ()
     if source != CONDITION or name not in _NAME_MEMBERS:

@@ -34,8 +34,8 @@ class Incident:
     """One incident. The rules are in the docstring of this package.
 
     `evidence` is sorted by start, and has at most MAX_EVIDENCE entries. `groups` contains the sorted ids of all
-    affected groups, including groups whose evidence is not listed (rule 13). `quiet_since_ms` is None while evidence is
-    active. `end_ms` is None while the incident is open. For a merged incident, `end_ms` is the time of the merge.
+    affected groups (rule 13). `quiet_since_ms` is None while evidence is active. `end_ms` is None while the incident is
+    open. For a merged incident, `end_ms` is the time of the merge.
     """
 
     incident_id: str
@@ -80,11 +80,9 @@ class Incident:
 
     @property
     def shown_at_groups(self) -> frozenset[str]:
-        """The ids of the groups whose reports show this incident.
+        """The ids of the groups whose reports show this incident: while their listed evidence is active.
 
-        If the incident lists evidence of a group, the report of the group shows the incident while this evidence is
-        active. If the incident lists no evidence of a group, the report of the group shows the incident while the
-        incident is active.
+        A group without listed evidence (rule 13) shows the incident while the incident is active.
         """
         unlisted = frozenset(self.groups) - self.listed_groups if self.quiet_since_ms is None else frozenset()
         return unlisted.union(self.active_groups)

@@ -16,7 +16,6 @@ evidence ends. In these rules, "all groups" means all groups with listed evidenc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -90,42 +89,23 @@ class IncidentCause:
 
 def incident_cause(incident: Incident) -> IncidentCause:
     """Return the cause of an incident."""
-    of_broker, of_host = _linked_causes(incident)
-    return next(iter((*of_broker, *of_host)), None) or _named_cause(incident)
-
-
-def _linked_causes(incident: Incident) -> tuple[Sequence[IncidentCause], Sequence[IncidentCause]]:
-    """Return the causes by broker and the causes by host, both sorted by number of groups."""
-    brokers = [
-        IncidentCause(
-            COORDINATOR_GONE if any(one.is_coordinator_gone for one in found) else COORDINATOR, found, broker_id
-        )
-        for broker_id in _values(incident, COORDINATOR)
-        if (found := _in_half_of_groups(incident, lambda one, it=broker_id: _is_of_broker(one, it)))  # type: ignore[misc]
-    ]
-    hosts = [
-        IncidentCause(CLIENT_HOST, found, host)
-        for host in _values(incident, CLIENT_HOST)
-        if (found := _in_half_of_groups(incident, lambda one, it=host: it in one.client_hosts))  # type: ignore[misc]
-    ]
-    return sorted(brokers, key=_most_groups_first), sorted(hosts, key=_most_groups_first)
-
-
-def _values(incident: Incident, kind: str) -> Iterator[str]:
-    return (link.value for link in incident.links if link.kind == kind)
-
-
-def _most_groups_first(found: IncidentCause) -> int:
-    return -len(found.groups)
-
-
-def _is_of_broker(one: Evidence, broker_id: str) -> bool:
-    return str(one.coordinator) == broker_id and one.name in COORDINATOR_EVIDENCE
-
-
-def _in_half_of_groups(incident: Incident, is_meant: Callable[[Evidence], bool]) -> tuple[Evidence, ...]:
-    found = tuple(one for one in incident.evidence if is_meant(one))
-    return found if 2 * len({one.group_id for one in found}) >= len(incident.listed_groups) else ()
+    of_brokers: list[IncidentCause] = []
+    of_hosts: list[IncidentCause] = []
+    for kind, value in incident.links:
+        if kind == COORDINATOR:
+            found = tuple(
+                one for one in incident.evidence if str(one.coordinator) == value and one.name in COORDINATOR_EVIDENCE
+            )
+            is_gone = any(one.is_coordinator_gone for one in found)
+            of_brokers.append(IncidentCause(COORDINATOR_GONE if is_gone else COORDINATOR, found, value))
+        elif kind == CLIENT_HOST:
+            found = tuple(one for one in incident.evidence if value in one.client_hosts)
+            of_hosts.append(IncidentCause(CLIENT_HOST, found, value))
+    for linked in (of_brokers, of_hosts):
+        largest = max(linked, key=lambda one: len(one.groups), default=None)
+        if largest is not None and 2 * len(largest.groups) >= len(incident.listed_groups):
+            return largest
+    return _named_cause(incident)
 
 
 def _named_cause(incident: Incident) -> IncidentCause:

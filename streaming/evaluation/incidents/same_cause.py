@@ -11,13 +11,7 @@ from streaming.evaluation.causes import cause
 from streaming.evaluation.conditions.commit_gaps import LONG_COMMIT_GAP
 from streaming.evaluation.conditions.reconciliation import STUCK_RECONCILIATION
 from streaming.evaluation.conditions.silence import SILENT_GROUP, STUCK_REBALANCE
-from streaming.evaluation.incidents.evidence import (
-    LAG_ABOVE_LIMIT,
-    NO_COORDINATOR,
-    RECORDS_LOST,
-    Evidence,
-    EvidenceKey,
-)
+from streaming.evaluation.incidents.evidence import LAG_ABOVE_LIMIT, NO_COORDINATOR, RECORDS_LOST, Evidence, EvidenceKey
 from streaming.evaluation.incidents.incident import CLIENT_HOST, COORDINATOR, START_WINDOW_MS, TOPIC, Incident, Link
 from streaming.evaluation.rebalances.condition_detectors import ENDLESS_COOPERATIVE_REJOIN, REBALANCE_STORM
 
@@ -70,7 +64,7 @@ def find_links(
 ) -> Iterator[LinkedEvidence]:
     """Yield sets of linked evidence. A fact can be in several sets.
 
-    `full_incidents` contains all facts that full incidents list, and maps each fact to its incident (rule 13).
+    `full_incidents` maps each fact that a full incident lists to its incident (rule 13).
     """
     for of_group in _by_keys(evidence, lambda one: (one.group_id,)).values():
         yield LinkedEvidence(None, of_group)
@@ -78,7 +72,10 @@ def find_links(
     for host, naming in _by_keys(evidence, _linking_hosts).items():
         for run in _runs(naming):
             link = Link(CLIENT_HOST, host)
-            if _host_links(host, _affected_groups(run, link, full_incidents), population):
+            affected = _affected_groups(run, link, full_incidents)
+            on_host = population.by_host.get(host, frozenset()) | affected
+            is_everywhere = population.groups <= on_host
+            if len(affected) > 1 and 2 * len(affected) >= len(on_host) and not is_everywhere:
                 yield LinkedEvidence(link, run)
     for (_, _, topic), naming in _by_keys(evidence, _topic_keys).items():
         for run in _runs(naming):
@@ -110,12 +107,6 @@ def _coordinator_links(
                 yield LinkedEvidence(link, without_coordinator)
 
 
-def _host_links(host: str, affected: frozenset[str], population: Population) -> bool:
-    on_host = population.by_host.get(host, frozenset()) | affected
-    is_everywhere = population.groups <= on_host
-    return len(affected) > 1 and 2 * len(affected) >= len(on_host) and not is_everywhere
-
-
 def _linking_hosts(one: Evidence) -> Iterable[str]:
     if len(one.client_hosts) > MAX_LINK_NAMES:
         return ()
@@ -123,7 +114,6 @@ def _linking_hosts(one: Evidence) -> Iterable[str]:
 
 
 def _topic_keys(one: Evidence) -> Iterable[tuple[str, str, str]]:
-    """Return the keys of rule 8: each key contains the name of the evidence and a topic."""
     return [(one.source, one.name, topic) for topic in one.topics] if len(one.topics) <= MAX_LINK_NAMES else ()
 
 
@@ -138,7 +128,6 @@ def _by_keys(
 
 
 def _runs(evidence: Iterable[Evidence]) -> Iterator[Sequence[Evidence]]:
-    """Split evidence into runs. Each fact of a run starts at most START_WINDOW_MS after the previous fact."""
     run: list[Evidence] = []
     for one in sorted(evidence, key=lambda each: each.order):
         if run and one.since_ms - run[-1].since_ms > START_WINDOW_MS:
@@ -152,10 +141,7 @@ def _runs(evidence: Iterable[Evidence]) -> Iterator[Sequence[Evidence]]:
 def _affected_groups(
     run: Iterable[Evidence], link: Link, full_incidents: Mapping[EvidenceKey, Incident]
 ) -> frozenset[str]:
-    """Return the groups of a run, and all groups of the full incidents that have the same link.
-
-    A full incident counts only if it lists a fact of the run.
-    """
+    """Return the groups of a run, and all groups of the full incidents that list a fact of the run (rule 13)."""
     found = {full_incidents[one.key].incident_id: full_incidents[one.key] for one in run if one.key in full_incidents}
     return _group_ids(run).union(*(incident.groups for incident in found.values() if link in incident.links))
 

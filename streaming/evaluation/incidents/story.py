@@ -1,10 +1,8 @@
 """Describe an incident in plain sentences. Pages, the API and the table show the sentences of an incident.
 
-The sentences say what happened, since when, and who is affected. The sentences also say how bad the problem is, and
-what to do now. A full incident does not list all its facts (rule 13). So numbers from the list of a full incident are
-lower bounds, and the sentences contain `at least`.
-
-If no evidence is active, the sentences are in the past tense. Exception: the text of evidence never changes.
+A full incident does not list all its facts (rule 13). So numbers from the list of a full incident are lower bounds, and
+the sentences contain `at least`. If no evidence is active, the sentences are in the past tense. Exception: the text of
+evidence never changes.
 
 While records are lost, the advice against the loss comes first, whatever the cause is. Nobody can bring lost records
 back, so the loss must stop before somebody looks for the cause.
@@ -65,10 +63,7 @@ ADVICE: Final = MappingProxyType(
             " groups can commit again.",
             "KafkaCoordinatorTrouble",
         ),
-        COORDINATOR: Advice(
-            "Check the log, the disks and the network of the broker.",
-            "KafkaCoordinatorTrouble",
-        ),
+        COORDINATOR: Advice("Check the log, the disks and the network of the broker.", "KafkaCoordinatorTrouble"),
         CLIENT_HOST: Advice("Check CPU, memory, disk and network of the host.", "KafkaGroupLagging"),
         NO_COORDINATOR: Advice(
             "If the broker that led the partition of __consumer_offsets is down, start it. Check the replicas of the"
@@ -93,8 +88,7 @@ ADVICE: Final = MappingProxyType(
         ),
         lag_cause.NO_MEMBERS: Advice("If the application is down, start it.", "KafkaGroupWithoutMembers"),
         REBALANCE_STORM: Advice(
-            "Read the logs of the members to find out why members leave or rejoin.",
-            "KafkaRebalanceStorm",
+            "Read the logs of the members to find out why members leave or rejoin.", "KafkaRebalanceStorm"
         ),
         FLAPPING_MEMBER: Advice(
             "If the other members can do the work, stop the member that joins and leaves again and again.",
@@ -127,10 +121,7 @@ ADVICE: Final = MappingProxyType(
 
 def headline(incident: Incident) -> str:
     """Return what happened, and how many other groups are affected."""
-    return _headline(incident, incident_cause(incident))
-
-
-def _headline(incident: Incident, cause: IncidentCause) -> str:
+    cause = incident_cause(incident)
     others = incident.group_count - len(cause.groups)
     also = f" {counted(others, 'more group')} {_are(incident, others)} affected." if others else ""
     if others and incident.is_full:
@@ -145,7 +136,6 @@ def _are(incident: Incident, groups: int = 2) -> str:
 
 
 def _at_least(incident: Incident) -> str:
-    """If numbers from the list are lower bounds, return `at least` and a space. Otherwise, return an empty string."""
     return "at least " if incident.is_full else ""
 
 
@@ -153,7 +143,7 @@ def story(incident: Incident, time_text: TimeText) -> Story:
     """Return the incident in sentences."""
     cause = incident_cause(incident)
     return Story(
-        what_happened=_headline(incident, cause),
+        what_happened=headline(incident),
         since_when=_since_when(incident, cause, time_text),
         who=_who(incident),
         how_bad=_how_bad(incident),
@@ -212,25 +202,22 @@ def _who(incident: Incident) -> str:
     if incident.group_count == 1:
         return f"Only the group {name_in_text(incident.groups[0])} {_are(incident, 1)} affected."
     recovered = len(incident.listed_groups) - len(incident.active_groups) if incident.is_active else 0
-    return f"{incident.group_count} groups {_are(incident)} affected: {named(incident.groups)}." + (
-        " " + _capitalized(f"{_at_least(incident)}{counted(recovered, 'group')} recovered.") if recovered else ""
-    )
+    also = f"{_at_least(incident)}{counted(recovered, 'group')} recovered.".capitalize()
+    text = f"{incident.group_count} groups {_are(incident)} affected: {named(incident.groups)}."
+    return f"{text} {also}" if recovered else text
 
 
 def _how_bad(incident: Incident) -> str:
     at_least = _at_least(incident)
     losing = {one.group_id for one in incident.evidence if one.name == RECORDS_LOST}
     late = {one.group_id for one in incident.evidence if one.name == LAG_ABOVE_LIMIT}
-    orphaned = {
-        one.group_id
-        for one in incident.evidence
-        if one.name == NO_COORDINATOR and (one.until_ms is None or not incident.is_active)
-    }
+    without_coordinator = [one for one in incident.evidence if one.name == NO_COORDINATOR]
+    orphaned = {one.group_id for one in without_coordinator if one.until_ms is None or not incident.is_active}
     if losing:
         groups = f"{at_least}{counted(len(losing), 'group')}"
         return f"Retention deleted records that {groups} had not read: {named(losing)}."
     if orphaned:
-        groups = _capitalized(f"{at_least}{counted(len(orphaned), 'group')}")
+        groups = f"{at_least}{counted(len(orphaned), 'group')}".capitalize()
         if not incident.is_active:
             again = "If a member restarted, the records since its last commit were processed twice."
             return f"{groups} could not commit. {again}"
@@ -240,7 +227,3 @@ def _how_bad(incident: Incident) -> str:
         whose = "" if incident.group_count == 1 else f" of {at_least}{counted(len(late), 'group')}"
         return f"{lost}. The lag{whose} exceeded the limit."
     return f"{lost} and no lag above the limit."
-
-
-def _capitalized(sentence: str) -> str:
-    return sentence[:1].upper() + sentence[1:]

@@ -21,10 +21,7 @@ from streaming.evaluation.incidents.same_cause import Population, find_links
 
 @dataclass(frozen=True, slots=True)
 class SampledEvidence:
-    """All evidence at one sample.
-
-    `unknown` contains the key of evidence if it is unknown whether the evidence is active (rule 3).
-    """
+    """All evidence at one sample. `unknown` contains evidence that may be active (rule 3)."""
 
     cluster: str
     sampled_at_ms: int
@@ -34,10 +31,7 @@ class SampledEvidence:
 
 
 class IncidentUpdate(NamedTuple):
-    """The open incidents, and the incidents that opened, changed, ended or merged.
-
-    In both tuples, the oldest incident comes first.
-    """
+    """The open incidents, and the incidents that opened, changed, ended or merged. The oldest comes first."""
 
     open: tuple[Incident, ...]
     changed: tuple[Incident, ...]
@@ -45,8 +39,6 @@ class IncidentUpdate(NamedTuple):
 
 @dataclass(slots=True)
 class _Component:
-    """Open incidents and evidence that belong together."""
-
     incidents: list[Incident] = field(default_factory=list)
     evidence: list[Evidence] = field(default_factory=list)
     links: set[Link] = field(default_factory=set)
@@ -95,10 +87,7 @@ def _components(known: Sequence[Incident], sampled: SampledEvidence) -> Iterator
 
 
 def _at_sample(one: Evidence, active: Mapping[EvidenceKey, Evidence], sampled: SampledEvidence) -> Evidence:
-    """Return the evidence after this sample (rules 1 and 3).
-
-    If the evidence is active, `until_ms` is None. If it became inactive, `until_ms` is the time of the sample.
-    """
+    """Return the evidence after this sample (rules 1 and 3)."""
     if one.key in active:
         return one if one.until_ms is None else replace(one, until_ms=None)
     is_unchanged = one.until_ms is not None or one.key in sampled.unknown
@@ -107,8 +96,13 @@ def _at_sample(one: Evidence, active: Mapping[EvidenceKey, Evidence], sampled: S
 
 def _next_incidents(component: _Component, sampled: SampledEvidence) -> Iterator[Incident]:
     """Yield the incident of a component, then the incidents that merged into it (rules 9 to 12)."""
-    evidence = _without_duplicates(component.evidence)
-    oldest, *younger = _by_age(component.incidents) or (_new_incident(sampled.cluster, evidence[0]),)
+    by_key: dict[EvidenceKey, Evidence] = {}
+    for one in sorted(component.evidence, key=lambda each: each.order):
+        by_key.setdefault(one.key, one)
+    evidence = tuple(by_key.values())
+    oldest, *younger = _by_age(component.incidents) or (
+        Incident(make_incident_id(sampled.cluster, evidence[0]), sampled.cluster, evidence[0].since_ms, ()),
+    )
     quiet_since_ms = None
     if all(one.until_ms is not None for one in evidence):
         known = [one.quiet_since_ms for one in component.incidents if one.quiet_since_ms is not None]
@@ -116,33 +110,17 @@ def _next_incidents(component: _Component, sampled: SampledEvidence) -> Iterator
         quiet_since_ms = max(known) if is_still_quiet else sampled.sampled_at_ms
     has_ended = quiet_since_ms is not None and sampled.sampled_at_ms - quiet_since_ms >= QUIET_MS
     links = component.links.union(*(one.links for one in component.incidents))
+    coordinators_first = sorted(links, key=lambda link: (link.kind != COORDINATOR, link))
     yield replace(
         oldest,
         evidence=evidence[:MAX_EVIDENCE],
         groups=tuple(sorted({one.group_id for one in evidence}.union(*(one.groups for one in component.incidents)))),
-        links=tuple(sorted(links, key=_link_order)[:MAX_LINKS]),
+        links=tuple(coordinators_first[:MAX_LINKS]),
         quiet_since_ms=quiet_since_ms,
         end_ms=quiet_since_ms if has_ended else None,
     )
-    for one in younger:
-        yield replace(one, end_ms=sampled.sampled_at_ms, merged_into=oldest.incident_id)
-
-
-def _new_incident(cluster: str, first: Evidence) -> Incident:
-    return Incident(make_incident_id(cluster, first), cluster, first.since_ms, ())
-
-
-def _without_duplicates(evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
-    """Return the evidence sorted by start. If two facts have the same key, keep the earlier fact."""
-    by_key: dict[EvidenceKey, Evidence] = {}
-    for one in sorted(evidence, key=lambda each: each.order):
-        by_key.setdefault(one.key, one)
-    return tuple(by_key.values())
-
-
-def _link_order(link: Link) -> tuple[bool, Link]:
-    """Return the sort key of a link. Coordinators come first (rule 14)."""
-    return link.kind != COORDINATOR, link
+    for other in younger:
+        yield replace(other, end_ms=sampled.sampled_at_ms, merged_into=oldest.incident_id)
 
 
 def _by_age(incidents: Iterable[Incident]) -> tuple[Incident, ...]:

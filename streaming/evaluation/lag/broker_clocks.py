@@ -62,12 +62,12 @@ class ClockOffset:
 
     @property
     def middle_ms(self) -> float:
-        """The clock offset as one number: the middle of the bounds."""
+        """The clock offset as one number."""
         return (self.lowest_ms + self.highest_ms) / 2
 
     @property
     def within_ms(self) -> float:
-        """The maximum error of `middle_ms`: half of the distance between the bounds of the clock offset."""
+        """The maximum error of `middle_ms`."""
         return (self.highest_ms - self.lowest_ms) / 2
 
     @property
@@ -116,11 +116,8 @@ class BrokerClocks:
             known = self._intervals.setdefault(broker, deque(maxlen=INTERVALS))
             known.append((records.received_ms, agreed))
 
-    def offsets(self, now_ms: int) -> Mapping[int, ClockOffset]:
+    def offsets(self, now_ms: int, min_intervals: int = MIN_INTERVALS) -> Mapping[int, ClockOffset]:
         """Return the known clock offset of each broker at the monitor's time `now_ms` (rule 4)."""
-        return self._agreed_offsets(now_ms, MIN_INTERVALS)
-
-    def _agreed_offsets(self, now_ms: int, min_intervals: int) -> Mapping[int, ClockOffset]:
         agreed_offsets = {}
         for broker, known in sorted(self._intervals.items()):
             fresh = [offset for received_ms, offset in known if 0 <= now_ms - received_ms <= KNOWN_FOR_MS]
@@ -132,7 +129,7 @@ class BrokerClocks:
 
     def corrections_ms(self, now_ms: int) -> Mapping[int, int]:
         """Return the correction for each broker (rule 5)."""
-        first = self._agreed_offsets(now_ms, 1)
+        first = self.offsets(now_ms, min_intervals=1)
         unknown = {broker: offset for broker, offset in first.items() if broker not in self._corrections_ms}
         for broker, offset in {**unknown, **self.offsets(now_ms)}.items():
             if not offset.lowest_ms <= self._corrections_ms.get(broker, 0) <= offset.highest_ms:

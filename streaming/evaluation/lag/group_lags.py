@@ -1,10 +1,8 @@
 """Compute the lag of each group from the lag of its partitions.
 
-Metrics, pages and the API show the lag of groups. The lag of a group is null if the lag of one of its partitions is
-unknown. Rules 9 and 10 of `rates.py` describe when the rates and the time to catch up are null. All other values of a
-group ignore partitions with an unknown value.
-
-Burrow shows all statuses that are worse than WARN as ERR. This monitor shows the name of the worst status.
+The lag of a group is null if the lag of one of its partitions is unknown. Rules 9 and 10 of `rates.py` describe when
+the rates and the time to catch up are null. All other values of a group ignore partitions with an unknown value. Burrow
+shows all statuses that are worse than WARN as ERR. This monitor shows the name of the worst status.
 """
 
 from __future__ import annotations
@@ -44,18 +42,14 @@ GROUP_LAGS_SCHEMA = pa.schema(
 )
 """One row per group, sorted by id.
 
-`lag` is null if it is unknown for one partition. Rules 9 and 10 of `rates.py` describe the rates and the time to catch
-up. The other values are null if they are unknown for every partition. `lag`: the sum of the lags of all partitions.
 `lag_unknown`: the reasons why a lag is unknown. `lag_seconds`: the largest known lag in seconds.
 `lag_seconds_is_bound`: True if `lag_seconds` is only a lower bound. `status`: the worst known status of all partitions.
 `completeness`: the share of the partitions that have a full window and a known status (0-1). `records_lost`: the sum of
-all known values. `seconds_until_lost`: the shortest time until a partition loses more records. `last_commit_ms`: the
-time of the latest commit. `worst_topic` and `worst_partition`: the partition with the largest lag in seconds, null if
-no partition has a lag. `offsets_expire_ms` and `seconds_until_expiry`: the earliest time at which a committed offset
-expires (`expiry.py`).
+all known values. `seconds_until_lost`: the shortest time until a partition loses more records. `worst_topic` and
+`worst_partition`: the partition with the largest lag in seconds, null if no partition has a lag. `offsets_expire_ms`
+and `seconds_until_expiry`: the earliest time at which a committed offset expires (`expiry.py`).
 """
 
-_REASONS = pa.list_(pa.string())
 _ALL_KNOWN = pc.ScalarAggregateOptions(skip_nulls=False)
 
 
@@ -122,10 +116,7 @@ def _rates(rows: pa.Table, group_ids: pa.ChunkedArray) -> Mapping[str, pa.Chunke
 def _worst_partitions(
     rows: pa.Table, group_ids: pa.ChunkedArray, largest_seconds: pa.ChunkedArray
 ) -> Mapping[str, pa.ChunkedArray]:
-    """Return for each group the partition with the largest lag in seconds, or null if no partition has a lag.
-
-    If several partitions have the largest lag in seconds, return the partition with the largest lag in records.
-    """
+    """Return the partition with the largest lag in seconds. Of several, the largest lag in records decides."""
     of_group = largest_seconds.take(pc.index_in(rows["group_id"], value_set=group_ids))
     is_worst = pc.and_(pc.equal(rows["lag_seconds"], of_group), pc.greater(rows["lag_seconds"], 0))
     order = [("group_id", "ascending"), ("lag", "descending"), ("topic", "ascending"), ("partition", "ascending")]
@@ -136,14 +127,9 @@ def _worst_partitions(
 
 
 def _unknown_reasons(rows: pa.Table, group_ids: pa.ChunkedArray) -> pa.Array:
-    """Return for each group the reasons why lags are unknown. The list is empty if every lag is known."""
-    unknown = (
-        rows.filter(pc.is_valid(rows["unknown_reason"]))
-        .group_by(["group_id", "unknown_reason"], use_threads=False)
-        .aggregate([])
-    )
+    unknown = rows.filter(pc.is_valid(rows["unknown_reason"]))
+    unknown = unknown.group_by(["group_id", "unknown_reason"], use_threads=False)
     reasons = defaultdict[str, list[str]](list)
-    for group_id, reason in zip(unknown["group_id"].to_pylist(), unknown["unknown_reason"].to_pylist(), strict=True):
-        reasons[group_id].append(reason)
-    none: list[str] = []
-    return pa.array([sorted(reasons.get(group_id, none)) for group_id in group_ids.to_pylist()], _REASONS)
+    for row in unknown.aggregate([]).to_pylist():
+        reasons[row["group_id"]].append(row["unknown_reason"])
+    return pa.array([sorted(reasons.get(group_id, ())) for group_id in group_ids.to_pylist()], pa.list_(pa.string()))

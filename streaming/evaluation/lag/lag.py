@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -71,10 +71,9 @@ LAG_SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class LogEnds:
-    """The end of one `__consumer_offsets` partition: the high watermark and the last stable offset.
+    """The end of one `__consumer_offsets` partition.
 
-    `log_start` is the log start offset, or None if unknown. `sampled_at_ms` is the time of the request on the leader's
-    clock. If `sampled_at_ms` is None, use `ClusterSample.sampled_at_ms`.
+    `sampled_at_ms` is the time of the request on the leader's clock. If None, use `ClusterSample.sampled_at_ms`.
     """
 
     high_watermark: int
@@ -89,13 +88,12 @@ class ClusterSample:
 
     The mappings do not contain keys with an unknown value. Partitions of `__consumer_offsets` without a leader can be
     missing in `offsets_topic`. `offsets_topic_partitions` is the partition count of `__consumer_offsets`.
-    `offsets_topic_id` is None if the brokers have no topic ids (before 2.8). `brokers` is the number of brokers in the
-    cluster metadata. `missing_topics` contains the topics that provably do not exist (rule 22 of `missing_topics.py`).
+    `offsets_topic_id` is None if the brokers have no topic ids (before 2.8). `brokers` is the number of brokers.
+    `missing_topics` contains the topics that provably do not exist (rule 22 of `missing_topics.py`).
 
     All times are the cluster's time: the monitor's time plus `clock_correction_ms` (`broker_clocks.py`). If
-    `is_clock_known` is True, the monitor computed `clock_correction_ms` from records. If `is_clock_known` is False, the
-    correction is 0, and the times can be wrong. `clock_offsets` contains the known clock offsets by broker.
-    `newest_record_ms` is the latest time of all records that this process has read, or None if it has read no record.
+    `is_clock_known` is False, the correction is 0, and the times can be wrong. `clock_offsets` contains the known clock
+    offsets by broker. `newest_record_ms` is the latest time of all records that this process has read.
     `unread_hidden_ends` maps partitions of `__consumer_offsets` to the end of the records that an open transaction has
     hidden, if the query has not read these records yet (`with_unread_hidden_ends`).
     """
@@ -166,19 +164,18 @@ def lag_report(commits: pa.Table, sample: ClusterSample) -> LagReport:
     topic_partitions = list(zip(commits["topic"].to_pylist(), commits["partition"].to_pylist(), strict=True))
     end = pa.array([sample.end_offsets.get(key) for key in topic_partitions], pa.int64())
     start = pa.array([sample.log_start_offsets.get(key) for key in topic_partitions], pa.int64())
-    reason = _unknown_reason(commits, end, sample)
-    lag = pc.if_else(pc.is_null(reason), pc.subtract(end, commits["committed_offset"]), pa.scalar(None, pa.int64()))
-    rows = commits.num_rows
-    columns = [end, start, lag, reason, commits["committed_offset"], commits["committed_offset"]]
-    columns += [pa.repeat(flag, rows) for flag in (False, False)]
-    names = LAG_SCHEMA.names[len(LAG_SCHEMA) - len(columns) :]
-    table = pa.table([*commits.columns, *columns], names=[*commits.column_names, *names])
-    return LagReport(sample.sampled_at_ms, table.cast(LAG_SCHEMA))
+    reason, committed = _unknown_reason(commits, end, sample), commits["committed_offset"]
+    lag = pc.if_else(pc.is_null(reason), pc.subtract(end, committed), pa.scalar(None, pa.int64()))
+    no = pa.repeat(False, commits.num_rows)
+    columns = [*commits.columns, end, start, lag, reason, committed, committed, no, no]
+    return LagReport(sample.sampled_at_ms, pa.table(columns, names=LAG_SCHEMA.names).cast(LAG_SCHEMA))
 
 
 def _unknown_reason(commits: pa.Table, end: pa.Array, sample: ClusterSample) -> pa.ChunkedArray:
     """Return for each row the first reason for an unknown lag, or null if the lag is known."""
-    partitions = _map_names(commits["topic"], partial(_sampled_partitions, sample), pa.int32())
+    # The partition count of a deleted topic is 0. The count of a topic that is not in the sample is null.
+    counts = {topic: sampled.partitions or 0 for topic, sampled in sample.topics.items()}
+    partitions = _map_names(commits["topic"], counts.get, pa.int32())
     applies = [
         _map_names(commits["group_id"], blocked_groups(sample), pa.bool_()),
         pc.equal(partitions, 0),
@@ -198,11 +195,7 @@ def blocked_groups(sample: ClusterSample) -> Callable[[str], bool]:
 
 
 def blocked_partitions(sample: ClusterSample) -> frozenset[int]:
-    """Return the numbers of the `__consumer_offsets` partitions in which the query cannot know all records (rule 1).
-
-    Either the partition has an open transaction, or the query has not read the records that the last open transaction
-    has hidden.
-    """
+    """Return the numbers of the `__consumer_offsets` partitions in which the query cannot know all records (rule 1)."""
     return frozenset(_hidden_ends(sample).keys() | sample.unread_hidden_ends.keys())
 
 
@@ -217,11 +210,10 @@ def with_unread_hidden_ends(
 ) -> ClusterSample:
     """Return the sample with `unread_hidden_ends`. `before` is the previous sample, or None if there is none.
 
-    `positions` are the query's positions before the sample. So the lag of the sample includes all commits before these
-    positions. When a long transaction ends, all groups of its partition would have a lag as long as the transaction. So
-    the partition stays blocked until the query has read all records up to the high watermark of the last sample that
-    showed the transaction. Records that were written after this sample do not count. So the usual delay of the query
-    never blocks a partition. If the log was truncated, only the records that still exist count.
+    `positions` are the query's positions before the sample. When a long transaction ends, all groups of its partition
+    would have a lag as long as the transaction. So the partition stays blocked until the query has read all records up
+    to the high watermark of the last sample that showed the transaction. Later records do not count. So the usual delay
+    of the query never blocks a partition. If the log was truncated, only the records that still exist count.
 
     >>> during, after = (ClusterSample(0, offsets_topic={0: LogEnds(900, stable)}) for stable in (100, 900))
     >>> [dict(with_unread_hidden_ends(after, during, {0: at}).unread_hidden_ends) for at in (100, 900)]
@@ -235,12 +227,6 @@ def with_unread_hidden_ends(
             hidden_ends[number] = min(hidden_ends[number], ends.last_stable_offset)
     unread = {number: end for number, end in hidden_ends.items() if positions.get(number, 0) < end}
     return replace(sample, unread_hidden_ends=unread)
-
-
-def _sampled_partitions(sample: ClusterSample, topic: str) -> int | None:
-    """Return the partition count of a topic: 0 if the topic does not exist, None if the topic is not in the sample."""
-    sampled = sample.topics.get(topic)
-    return None if sampled is None else (sampled.partitions or 0)
 
 
 def _map_names(names: pa.ChunkedArray, function: Callable[[str], object], result_type: pa.DataType) -> pa.Array:

@@ -23,13 +23,7 @@ from streaming.evaluation.lag.rates import RATES_SCHEMA, rates
 from streaming.evaluation.lag.retention.expiry import EXPIRY_SCHEMA, Starts, expiry
 from streaming.evaluation.lag.retention.lost_records import RETENTION_SCHEMA, Losses, retention
 from streaming.evaluation.lag.retention.time_retention import RetentionMs, is_only_by_time, seconds_left
-from streaming.evaluation.lag.status import (
-    RECENT_END_OFFSETS_MS,
-    STATUS_SCHEMA,
-    Tails,
-    status_names,
-    statuses,
-)
+from streaming.evaluation.lag.status import RECENT_END_OFFSETS_MS, STATUS_SCHEMA, Tails, status_names, statuses
 from streaming.evaluation.lag.stored.commit_windows import Windows
 from streaming.evaluation.lag.stored.sampled_offsets import SampledOffsets
 from streaming.evaluation.lag.topic_loads import TopicLoad
@@ -86,11 +80,11 @@ class LagEvaluation:
         """For each group: the known loads of its topics in `topics_by_group`, sorted by topic."""
         if not self.topic_loads:
             return {}
-        loads = (
-            (group_id, tuple(self.topic_loads[topic] for topic in topics if topic in self.topic_loads))
+        return {
+            group_id: tuple(self.topic_loads[topic] for topic in topics if topic in self.topic_loads)
             for group_id, topics in self.topics_by_group.items()
-        )
-        return {group_id: of_group for group_id, of_group in loads if of_group}
+            if not self.topic_loads.keys().isdisjoint(topics)
+        }
 
     def rows_of_topic(self, topic: str) -> Sequence[Mapping[str, Any]]:
         """Return the rows of one topic's partitions for all groups. `status` is the status name."""
@@ -117,9 +111,8 @@ class LagEvaluation:
 class RetentionInputs:
     """The inputs that concern the retention of records and of committed offsets.
 
-    `earlier` contains the losses up to the previous sample. `topics` contains `retention.ms` of each topic, and
-    `without_size_limit` the topics that never delete records because of their size. `expiry_starts` and
-    `offsets_retention_ms` are the inputs of `expiry.py`. `commits_read_ms` is an input of `retention`.
+    `earlier` and `commits_read_ms` are inputs of `retention`. `topics` and `without_size_limit` are inputs of
+    `time_retention.py`. `expiry_starts` and `offsets_retention_ms` are inputs of `expiry.py`.
     """
 
     earlier: Losses = field(default_factory=dict)
@@ -154,9 +147,10 @@ def evaluate_lag(  # noqa: PLR0913, PLR0917 - the inputs of one evaluation
     if windows is None:
         columns += [pa.nulls(partitions.num_rows, field.type) for field in STATUS_SCHEMA]
     else:
-        lowest = _lowest_recent(report, ends)
-        lag = partitions["lag"].combine_chunks()
-        columns += statuses(windows, lag, read_up_to_ms, lowest, allowed_lag, _tails(report)).columns
+        rows = ends.rows(partitions["topic"].combine_chunks(), partitions["partition"].to_numpy())
+        offsets, is_known = lowest_end_offset_since(ends, rows, report.sampled_at_ms - RECENT_END_OFFSETS_MS)
+        lowest, lag = pa.array(offsets, mask=~is_known), partitions["lag"].combine_chunks()
+        columns += statuses(windows, lag, read_up_to_ms, lowest, allowed_lag, _tails(partitions)).columns
     left = seconds_left(partitions["topic"], seconds, retained.topics)
     only_by_time = is_only_by_time(partitions["topic"], left, retained.topics, retained.without_size_limit)
     columns += retention(report, starts, retained.earlier, left, only_by_time, retained.commits_read_ms).columns
@@ -166,17 +160,11 @@ def evaluate_lag(  # noqa: PLR0913, PLR0917 - the inputs of one evaluation
     return LagEvaluation(report, pa.table(columns, schema=pa.schema([field for schema in schemas for field in schema])))
 
 
-def _tails(report: LagReport) -> Tails:
-    few = pc.fill_null(pc.less_equal(report.partitions["lag"], FEW_OFFSETS), fill_value=False)
-    doubtful = pc.or_(few, report.partitions["has_transactions"])
-    maybe_only_markers = pc.and_(doubtful, pc.is_null(report.partitions["record_offset"]))
-    return Tails(report.partitions["is_blocked"].to_numpy(), maybe_only_markers.to_numpy())
-
-
-def _lowest_recent(report: LagReport, ends: SampledOffsets) -> pa.Array:
-    rows = ends.rows(report.partitions["topic"].combine_chunks(), report.partitions["partition"].to_numpy())
-    offsets, is_known = lowest_end_offset_since(ends, rows, report.sampled_at_ms - RECENT_END_OFFSETS_MS)
-    return pa.array(offsets, mask=~is_known)
+def _tails(partitions: pa.Table) -> Tails:
+    few = pc.fill_null(pc.less_equal(partitions["lag"], FEW_OFFSETS), fill_value=False)
+    doubtful = pc.or_(few, partitions["has_transactions"])
+    maybe_only_markers = pc.and_(doubtful, pc.is_null(partitions["record_offset"]))
+    return Tails(partitions["is_blocked"].to_numpy(), maybe_only_markers.to_numpy())
 
 
 def read_up_to_of_groups(
@@ -184,8 +172,7 @@ def read_up_to_of_groups(
 ) -> pa.Array:
     """Return for each row the time up to which the monitor has read the group's partition of `__consumer_offsets`.
 
-    The time is null if unknown. In the polling mode, the monitor reads no log. So in the polling mode, the result is
-    `polled_at_ms`, the time of the last poll of the coordinators.
+    In the polling mode, the monitor reads no log. So the result is `polled_at_ms`, the time of the last poll.
     """
     encoded = group_ids.combine_chunks().dictionary_encode()
     partitions = sample.offsets_topic_partitions

@@ -98,35 +98,20 @@ def _look_up(
 ) -> tuple[npt.NDArray[np.int8], Float64Array, Float64Array]:
     """Return three columns: kind, seconds and `within_seconds`.
 
-    The newest point of each row must be from the sample at `at_ms`.
+    The newest point of each row must be from the sample at `at_ms`. If the next offset is the end offset, `left` and
+    `right` are both the newest point, so the seconds are 0 (rule 2).
     """
-    left = points.last_at_or_below(rows, next_offsets)
-    is_older = left < 0
-    left = np.maximum(left, 0)
-    age, width = _interpolate(points, rows, next_offsets, left, np.minimum(left + 1, points.counts[rows] - 1), at_ms)
-    oldest_age = at_ms - points.times_ms[rows, 0]
-    kind = np.where(is_older, _AT_LEAST, _EXACT).astype(np.int8)
-    return kind, np.where(is_older, oldest_age, age) / 1000, width / 1000
-
-
-def _interpolate(  # noqa: PLR0913, PLR0917 - one argument per column
-    points: OffsetPoints,
-    rows: Int64Array,
-    next_offsets: Int64Array,
-    left: Int64Array,
-    right: Int64Array,
-    at_ms: int,
-) -> tuple[Float64Array, Float64Array]:
-    """Return the interpolated age of the next offset, and the time between the left and right points, in milliseconds.
-
-    If the next offset is the end offset, both points are the newest point, and both results are 0 (rule 2).
-    """
-    left_time, right_time = points.times_ms[rows, left], points.times_ms[rows, right]
-    right_offset = points.offsets[rows, right]
+    last_below = points.last_at_or_below(rows, next_offsets)
+    left = np.maximum(last_below, 0)
+    right = np.minimum(left + 1, points.counts[rows] - 1)
+    right_ms, right_offset = points.times_ms[rows, right], points.offsets[rows, right]
     rise = (right_offset - points.offsets[rows, left]).astype(np.float64)
-    width = (right_time - left_time).astype(np.float64)
+    width_ms = (right_ms - points.times_ms[rows, left]).astype(np.float64)
     share = np.divide(right_offset - next_offsets, rise, out=np.zeros(len(rows)), where=rise > 0)
-    return (at_ms - right_time) + share * width, width
+    age_ms = (at_ms - right_ms) + share * width_ms
+    oldest_age_ms, is_older = at_ms - points.times_ms[rows, 0], last_below < 0
+    kind = np.where(is_older, _AT_LEAST, _EXACT).astype(np.int8)
+    return kind, np.where(is_older, oldest_age_ms, age_ms) / 1000, width_ms / 1000
 
 
 def lowest_end_offset_since(ends: SampledOffsets, rows: Int64Array, since_ms: int) -> tuple[Int64Array, BoolArray]:

@@ -64,6 +64,7 @@ from assignors import TopicPartition
 from streaming.combine.big_endian import BoolArray, Int64Array
 from streaming.evaluation.lag.lag import MAYBE_ONLY_MARKERS, LagReport
 from streaming.evaluation.lag.stored.fetch_results import COMMIT, Commit, FetchResults, row_numbers
+from streaming.evaluation.lag.stored.topic_partitions import grown
 from streaming.protocol.record_batches import Tail
 
 FEW_OFFSETS = 10
@@ -118,14 +119,11 @@ class UnmovedCommits:
     ) -> Int64Array:
         """Return for each row the milliseconds since its committed offset last changed.
 
-        If the clock was set back, the result starts again at 0. For a new row with an old commit, the result is the age
-        of the commit (rule 1).
+        If the clock was set back, the result starts again at 0. A new row with an old commit gets the age of the commit
+        (rule 1).
         """
-        missing = int(rows.max(initial=-1)) + 1 - len(self._offsets)
-        if missing > 0:
-            blank = np.full(max(missing, len(self._offsets)), -1, dtype=np.int64)
-            self._offsets = np.concatenate([self._offsets, blank])
-            self._since_ms = np.concatenate([self._since_ms, blank])
+        size = int(rows.max(initial=-1)) + 1
+        self._offsets, self._since_ms = grown(self._offsets, size, -1), grown(self._since_ms, size, -1)
         is_new = (self._offsets[rows] != committed_offsets) | (self._since_ms[rows] > at_ms)
         since_ms = np.full(len(rows), at_ms, dtype=np.int64)
         if commit_times_ms is not None:
@@ -142,9 +140,8 @@ class RowsBehind:
     """The rows of a lag report that have unread offsets. Each field has one element per row.
 
     `at` contains the indices of the rows in the lag report. `ends` contains the offsets up to which consumers can read.
-    If an open transaction begins at the offset in `ends`, `is_open` is True.
-
-    After an outage, all 100,000 partitions of all groups can have unread offsets. So no code loops over the rows.
+    If an open transaction begins there, `is_open` is True. After an outage, all 100,000 partitions of all groups can
+    have unread offsets. So no code loops over the rows.
     """
 
     at: Int64Array
@@ -154,12 +151,6 @@ class RowsBehind:
     unmoved_ms: Int64Array
     is_open: BoolArray
 
-    @property
-    def committed(self) -> Int64Array:
-        """The committed offsets."""
-        offsets: Int64Array = self.commits["committed_offset"].to_numpy()
-        return offsets
-
 
 def rows_with_lag(report: LagReport, unmoved_ms: Int64Array, is_suspect: BoolArray) -> Int64Array:
     """Return the indices of the rows that have a lag above 0 and meet the second condition of rule 1."""
@@ -168,33 +159,22 @@ def rows_with_lag(report: LagReport, unmoved_ms: Int64Array, is_suspect: BoolArr
 
 
 def rows_without_proof(report: LagReport, topics: Iterable[str]) -> Int64Array:
-    """Return the indices of the rows that belong to one of `topics` and have a lag above 0.
-
-    The last stable offsets of the rows can prove that the topics have transactions (rule 6).
-    """
+    """Return the indices of the rows whose last stable offsets can prove that `topics` have transactions (rule 6)."""
     is_of_topic = pc.is_in(report.partitions["topic"], value_set=pa.array(sorted(topics), pa.string()))
     return np.flatnonzero(is_of_topic.to_numpy() & (report.partitions["lag"].fill_null(0).to_numpy() > 0))
 
 
 def topic_partitions(report: LagReport, at: Int64Array) -> list[TopicPartition]:
     """Return the topic partitions of the given rows, sorted."""
-    rows = (
-        report.partitions.select(["topic", "partition"])
-        .take(pa.array(at))
-        .group_by(["topic", "partition"], use_threads=False)
-    )
-    distinct = rows.aggregate([]).sort_by([("topic", "ascending"), ("partition", "ascending")])
-    return list(zip(distinct["topic"].to_pylist(), distinct["partition"].to_pylist(), strict=True))
+    rows = report.partitions.select(["topic", "partition"]).take(pa.array(at))
+    distinct = rows.group_by(["topic", "partition"], use_threads=False).aggregate([])
+    return sorted(zip(distinct["topic"].to_pylist(), distinct["partition"].to_pylist(), strict=True))
 
 
 def rows_behind(
     report: LagReport, at: Int64Array, unmoved_ms: Int64Array, stable: Mapping[TopicPartition, int]
 ) -> RowsBehind:
-    """Return the given rows, sorted by lag in ascending order.
-
-    If an open transaction begins at one of the unread offsets of a row, `ends` contains the start of the transaction
-    (rule 3). Partitions without an open transaction can be absent from `stable`.
-    """
+    """Return the given rows, sorted by lag in ascending order. `stable` contains the starts of open transactions."""
     at = at[np.argsort(report.partitions["lag"].fill_null(0).to_numpy()[at], kind="stable")]
     table = report.partitions.select([*COMMIT, "end_offset", "log_start_offset"]).take(pa.array(at))
     ends, is_open = table["end_offset"].to_numpy().copy(), np.zeros(len(at), dtype=np.bool_)
@@ -209,10 +189,7 @@ def rows_behind(
 
 
 class StoredTails(msgspec.Struct, frozen=True):
-    """The results of fetches and the topics with transactions, stored for the next start.
-
-    Each result consists of a commit and the first three fields of its `Tail`.
-    """
+    """The values for the next start. Each result is a commit and the first three fields of its `Tail`."""
 
     results: list[tuple[Commit, tuple[int, bool, int]]] = []
     topics_with_transactions: list[str] = []
@@ -268,11 +245,15 @@ class NextOffsets:
     def due_fetches(
         self, report: LagReport, rows: RowsBehind, now_ms: int, compacted: Collection[str] = ()
     ) -> list[TailFetch]:
-        """Return the necessary fetches (rules 1 and 2) in the order of rule 5. `rows` is the result of `rows_behind`.
+        """Return the necessary fetches (rules 1 and 2) in the order of rule 5.
 
         `due_fetches` also removes the stored results of commits that are no longer in the report.
         """
-        self._remove_outdated(report)
+        if self._with_transactions or self._refused_at_ms:
+            present = set(pc.unique(report.partitions["topic"]).to_pylist())
+            self._with_transactions &= present
+            self._refused_at_ms = {topic: at_ms for topic, at_ms in self._refused_at_ms.items() if topic in present}
+        self._known.keep_only(report.partitions)
         known = self._known.of_rows(rows.commits)
         from_offsets = np.maximum(np.where(known.is_record, known.next_offset, known.read_to), rows.log_starts)
         refused = [topic for topic, at_ms in self._refused_at_ms.items() if 0 <= now_ms - at_ms < REFUSED_FOR_MS]
@@ -287,14 +268,6 @@ class NextOffsets:
         repeated = repeated[np.argsort(known.fetched_at_ms[repeated], kind="stable")]
         ordered = np.concatenate([due[is_first], due[~is_first], repeated])
         return list(islice(_distinct_fetches(rows.commits, from_offsets, ordered), FETCHES_PER_SAMPLE))
-
-    def _remove_outdated(self, report: LagReport) -> None:
-        names = report.partitions["topic"]
-        if self._with_transactions or self._refused_at_ms:
-            topics = set(pc.unique(names).to_pylist())
-            self._with_transactions &= topics
-            self._refused_at_ms = {topic: at_ms for topic, at_ms in self._refused_at_ms.items() if topic in topics}
-        self._known.keep_only(report.partitions)
 
     def add_results(self, results: Mapping[TailFetch, FetchResult], now_ms: int) -> None:
         """Store the results of fetches. If a repeated fetch fails, its earlier result counts as a new result."""
@@ -319,7 +292,7 @@ class NextOffsets:
         table, at = report.partitions, rows.at
         has_transactions = _is_in(table["topic"], self._with_transactions).to_numpy()
         next_of_row, is_record, read_to, _ = self._known.of_rows(rows.commits)
-        next_of_row = np.minimum(np.maximum(next_of_row, rows.committed), rows.ends)
+        next_of_row = np.minimum(np.maximum(next_of_row, rows.commits["committed_offset"].to_numpy()), rows.ends)
         unread = rows.ends - next_of_row
         next_offsets = table["committed_offset"].to_numpy().copy()
         next_offsets[at] = next_of_row
@@ -352,11 +325,8 @@ def _distinct_fetches(commits: pa.Table, from_offsets: Int64Array, ordered: Int6
     seen: set[TailFetch] = set()
     for start in range(0, len(ordered), FETCHES_PER_SAMPLE):
         rows = ordered[start : start + FETCHES_PER_SAMPLE]
-        columns = [
-            *(column.to_pylist() for column in commits.take(pa.array(rows)).columns),
-            from_offsets[rows].tolist(),
-        ]
-        for fetch in map(TailFetch, *columns):
+        columns = (column.to_pylist() for column in commits.take(pa.array(rows)).columns)
+        for fetch in map(TailFetch, *columns, from_offsets[rows].tolist()):
             if fetch not in seen:
                 seen.add(fetch)
                 yield fetch

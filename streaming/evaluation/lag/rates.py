@@ -52,9 +52,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from assignors import TopicPartition
-from streaming.combine.big_endian import BoolArray, Float64Array, Int64Array
+from streaming.combine.big_endian import Float64Array, Int64Array
 from streaming.evaluation.lag.lag import BLOCKED, END_BEFORE_COMMIT, PARTITION_DELETED, TOPIC_DELETED, LagReport
 from streaming.evaluation.lag.stored.sampled_offsets import SampledOffsets
+from streaming.evaluation.lag.stored.topic_partitions import grown
 
 WINDOW_MS = 300_000
 MIN_SPAN_MS = 60_000
@@ -102,11 +103,11 @@ class CommitPoints:
         sampled_at_ms: int,
         read_up_to_ms: Int64Array,
     ) -> None:
-        """Add the last commits of one sample. The rows are distinct.
-
-        `read_up_to_ms` is the time up to which the commits of each row were read. A negative value means unknown.
-        """
-        self._grow(int(rows.max(initial=-1)) + 1)
+        """Add the last commits of one sample. The rows are distinct. A negative `read_up_to_ms` means unknown."""
+        size = int(rows.max(initial=-1)) + 1
+        self._offsets, self._times_ms = grown(self._offsets, size, _NONE), grown(self._times_ms, size, _NONE)
+        self._samples_of = grown(self._samples_of, size, _NONE)
+        self._read_up_to_ms = grown(self._read_up_to_ms, size, _NONE)
         times_ms = np.clip(commit_times_ms, 0, sampled_at_ms)
         last_offsets, last_ms = self._offsets[rows, -1], self._times_ms[rows, -1]
         starts = (self._samples_of[rows] != self._samples) | (last_ms == _NONE)
@@ -132,7 +133,9 @@ class CommitPoints:
         is_point = times_ms != _NONE
         newest_ms, newest = times_ms[:, -1], offsets[:, -1]
         first_ms = np.take_along_axis(times_ms, np.argmax(is_point, axis=1)[:, np.newaxis], axis=1)[:, 0]
-        end_ms = np.maximum(newest_ms, read_up_to_ms - _longest_interval_ms(times_ms, is_point))
+        intervals_ms = np.where(is_point[:, :-1], np.diff(times_ms, axis=1), 0)
+        longest_ms = np.where(intervals_ms < WINDOW_MS, intervals_ms, 0).max(axis=1)  # without pauses
+        end_ms = np.maximum(newest_ms, read_up_to_ms - longest_ms)
         begin_ms = np.maximum(end_ms - WINDOW_MS, first_ms)
         elapsed_ms = np.maximum(end_ms - begin_ms, 1)
         rates: Float64Array = (newest - _offset_at(offsets, times_ms, begin_ms)) * 1000 / elapsed_ms
@@ -140,35 +143,15 @@ class CommitPoints:
         return np.where(is_known & (newest_ms != _NONE) & (read_up_to_ms >= 0), rates, np.nan)
 
     def _append(self, rows: Int64Array, offsets: Int64Array, times_ms: Int64Array) -> None:
-        """Append one point per row.
+        """Append one point per row, or replace the last point if it is in the same slot (rule 2).
 
-        If the last point is in the same slot, the new point replaces the last point (rule 2). The first point of a row
-        is never replaced, so that the points cover as much time as possible.
+        The first point of a row is never replaced, so that the points cover as much time as possible.
         """
         shares_slot = self._times_ms[rows, -1] // SLOT_MS == times_ms // SLOT_MS
         moved = rows[~(shares_slot & (self._times_ms[rows, -2] != _NONE))]
         for matrix in (self._offsets, self._times_ms):
             matrix[moved, :-1] = matrix[moved, 1:]
         self._offsets[rows, -1], self._times_ms[rows, -1] = offsets, times_ms
-
-    def _grow(self, rows: int) -> None:
-        missing = rows - len(self._samples_of)
-        if missing > 0:
-            more = max(missing, len(self._samples_of))
-            blank = np.full((more, POINTS), _NONE, dtype=np.int64)
-            self._offsets, self._times_ms = (
-                np.concatenate([matrix, blank]) for matrix in (self._offsets, self._times_ms)
-            )
-            self._samples_of, self._read_up_to_ms = (
-                np.concatenate([column, blank[:, 0]]) for column in (self._samples_of, self._read_up_to_ms)
-            )
-
-
-def _longest_interval_ms(times_ms: Int64Array, is_point: BoolArray) -> Int64Array:
-    """Return the longest interval between two neighbouring points. Pauses are ignored (rule 5)."""
-    intervals_ms = np.where(is_point[:, :-1], np.diff(times_ms, axis=1), 0)
-    longest_ms: Int64Array = np.where(intervals_ms < WINDOW_MS, intervals_ms, 0).max(axis=1)
-    return longest_ms
 
 
 def _offset_at(offsets: Int64Array, times_ms: Int64Array, at_ms: Int64Array) -> Float64Array:
@@ -226,10 +209,7 @@ def known_produce_rates(ends: SampledOffsets, sampled_at_ms: int) -> Mapping[Top
 
 
 def rates(report: LagReport, ends: SampledOffsets, consumed: Float64Array | None) -> pa.Table:
-    """Return both rates of each row of the report (RATES_SCHEMA, rule 8).
-
-    `ends` must contain the sample of the report. `consumed` contains the consume rates of the rows, or None if unknown.
-    """
+    """Return both rates of each row of the report (RATES_SCHEMA, rule 8). `ends` must contain the report's sample."""
     partitions = report.partitions
     rows = ends.rows(partitions["topic"].combine_chunks(), partitions["partition"].to_numpy())
     produced = np.append(produce_rates(ends, report.sampled_at_ms), np.nan)[rows]  # NO_ROW is the last entry

@@ -61,10 +61,9 @@ class Status(IntEnum):
 
 
 STATUS_SCHEMA = pa.schema([("status", pa.int8()), ("status_rule", pa.int8()), ("completeness", pa.float64())])
-"""The status, the number of the rule that determines it, and the filled share of the window (0-1).
+"""The status, the number of its rule, and the filled share of the window (0-1).
 
-`status` and `status_rule` are null if inputs are missing. If rule 8 or 9 applies, only `status` is null, and
-`status_rule` is 8 or 9.
+`status` and `status_rule` are null if inputs are missing. If rule 8 or 9 applies, only `status` is null.
 """
 
 RECENT_END_OFFSETS_MS = 100_000
@@ -76,10 +75,7 @@ LONE_COMMIT_SILENCE_MS = 300_000
 
 @dataclass(frozen=True, slots=True)
 class Tails:
-    """Two arrays that describe the unread offsets of each row.
-
-    The values of both arrays come from columns of LAG_SCHEMA.
-    """
+    """Two arrays that describe the unread offsets of each row."""
 
     is_blocked: BoolArray
     maybe_only_markers: BoolArray
@@ -104,9 +100,8 @@ def statuses(  # noqa: PLR0913, PLR0917 - the inputs of one evaluation
 ) -> pa.Table:
     """Evaluate all windows together. Returns one row per window (STATUS_SCHEMA). An unknown value is null.
 
-    `lag` is CL, from end offsets that were requested after the commits were read. `read_up_to_ms` is the time up to
-    which the group's partition of `__consumer_offsets` was read. `lowest_recent_end_offset` is the lowest end offset of
-    the last RECENT_END_OFFSETS_MS. If `lowest_recent_end_offset` is unknown, the second condition of rule 2 is ignored.
+    `lag` is CL, from end offsets that were requested after the commits were read. `lowest_recent_end_offset` is the
+    lowest end offset of the last RECENT_END_OFFSETS_MS. If it is unknown, the second condition of rule 2 is ignored.
 
     >>> one = np.array([[100, 200, 300]])
     >>> every = np.ones((1, 3), dtype=np.bool_)
@@ -119,7 +114,8 @@ def statuses(  # noqa: PLR0913, PLR0917 - the inputs of one evaluation
     now_ms, has_now = _numbers(read_up_to_ms)
     commits = windows.is_entry.sum(axis=1)
     completeness = commits / windows.is_entry.shape[1]
-    reached_end = _reached(windows, *_numbers(lowest_recent_end_offset))
+    lowest_end, has_lowest_end = _numbers(lowest_recent_end_offset)
+    reached_end = has_lowest_end & (lowest_end <= _newest(windows, windows.committed_offset))
     applies = [
         current_lag <= allowed_lag,
         _is_silent(windows, now_ms) & ~reached_end,
@@ -157,7 +153,6 @@ def is_suspect(evaluated: pa.Table) -> BoolArray:
 
 
 def _numbers(column: pa.Array) -> tuple[Int64Array, BoolArray]:
-    """Return two arrays: the values, and True for each known value."""
     return column.fill_null(0).to_numpy(zero_copy_only=False), column.is_valid().to_numpy(zero_copy_only=False)
 
 
@@ -168,24 +163,11 @@ def _newest(windows: Windows, matrix: Int64Array) -> Int64Array:
     return newest
 
 
-def _oldest(windows: Windows, matrix: Int64Array) -> Int64Array:
-    at = np.argmax(windows.is_entry, axis=1)
-    oldest: Int64Array = np.take_along_axis(matrix, at[:, np.newaxis], axis=1)[:, 0]
-    return oldest
-
-
-def _reached(windows: Windows, end_offset: Int64Array, is_known: BoolArray) -> BoolArray:
-    reached: BoolArray = is_known & (end_offset <= _newest(windows, windows.committed_offset))
-    return reached
-
-
 def _is_silent(windows: Windows, now_ms: Int64Array) -> BoolArray:
-    """Evaluate the first condition of rule 2.
-
-    If timestamps decrease, the time between commits is 0 instead of a negative number.
-    """
-    last_ms = _newest(windows, windows.timestamp_ms)
-    span_ms = np.maximum(last_ms - _oldest(windows, windows.timestamp_ms), 0)
+    """Evaluate the first condition of rule 2. If timestamps decrease, the time between commits is 0."""
+    last_ms, first_at = _newest(windows, windows.timestamp_ms), np.argmax(windows.is_entry, axis=1)
+    first_ms = np.take_along_axis(windows.timestamp_ms, first_at[:, np.newaxis], axis=1)[:, 0]
+    span_ms = np.maximum(last_ms - first_ms, 0)
     span_ms = np.where(windows.is_entry.sum(axis=1) == 1, LONE_COMMIT_SILENCE_MS, span_ms)
     is_silent: BoolArray = now_ms - last_ms > span_ms
     return is_silent
@@ -209,7 +191,6 @@ def _moves(windows: Windows) -> BoolArray:
 
 
 def _never_catches_up(windows: Windows) -> BoolArray:
-    """Evaluate rule 6: each known lag is equal to or greater than the previous known lag."""
     before = np.full(len(windows.lag), -1, dtype=np.int64)
     decreases = np.zeros(len(windows.lag), dtype=np.bool_)
     for lag, has_lag in zip(windows.lag.T, windows.has_lag.T, strict=True):

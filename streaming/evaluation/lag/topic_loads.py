@@ -10,11 +10,9 @@ a topic is hot, check the keys of the records and the producer's partitioner. Ru
    records, the differences between partitions are not meaningful.
 4. The *hottest partition* has the largest load. If several partitions have the largest load, the partition with the
    lowest number is the hottest. The *share* of the hottest partition is its load divided by the load of the topic.
-   `max_to_mean_ratio` is the load of the hottest partition divided by the mean load of all partitions. If all
-   partitions have the same load, `max_to_mean_ratio` is 1.0.
-5. A topic is *hot* if `max_to_mean_ratio` is at least HOT_RATIO. So in a hot topic with two partitions, the hottest
-   partition receives at least 75 % of the records. In a hot topic with 10 partitions, the hottest partition receives at
-   least 15 % of the records.
+   `max_to_mean_ratio` is the load of the hottest partition divided by the mean load of all partitions.
+5. A topic is *hot* if `max_to_mean_ratio` is at least HOT_RATIO. So in a hot topic with 10 partitions, the hottest
+   partition receives at least 15 % of the records.
 """
 
 from __future__ import annotations
@@ -73,14 +71,9 @@ def topic_loads(ends: SampledOffsets, sample: ClusterSample) -> Mapping[str, Top
     at, partitions, rates = at[rows], partitions[rows], rates[rows]
     known, totals = np.bincount(at, minlength=len(topics)), np.bincount(at, rates, len(topics))
     hottest = np.flatnonzero(np.diff(at, append=-1) != 0)
-    return {
-        topics[topic]: _load(topics[topic], int(counts[topic]), float(totals[topic]), partition, rate)
-        for topic, partition, rate in zip(
-            at[hottest], partitions[hottest].tolist(), rates[hottest].tolist(), strict=True
-        )
-        if known[topic] == counts[topic] and rate >= MIN_RECORDS_PER_SECOND
-    }
-
-
-def _load(topic: str, partitions: int, total: float, hottest: int, rate: float) -> TopicLoad:
-    return TopicLoad(topic, partitions, total, hottest, rate, rate / total, rate * partitions / total)
+    loads = {}
+    for number, partition, rate in zip(at[hottest], partitions[hottest].tolist(), rates[hottest].tolist(), strict=True):
+        topic, count, total = topics[number], int(counts[number]), float(totals[number])
+        if known[number] == count and rate >= MIN_RECORDS_PER_SECOND:
+            loads[topic] = TopicLoad(topic, count, total, partition, rate, rate / total, rate * count / total)
+    return loads

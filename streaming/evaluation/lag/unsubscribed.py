@@ -33,7 +33,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streaming.events import Position
-from streaming.group.members import GroupMember, TopicPartitions, members
+from streaming.group.members import members
 from streaming.group.snapshot import ASSIGNING, EMPTY, RECONCILING, STABLE, UNKNOWN, GroupSnapshot
 from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 
@@ -49,10 +49,7 @@ _ALWAYS, _NEVER = 2**63 - 1, -(2**63)
 
 
 class LastRead(msgspec.Struct, frozen=True):
-    """The sorted topics that the members of a group read before the group became Empty (rule 2).
-
-    `empty_since_ms` is the time when the group became Empty, or None if the group is not Empty.
-    """
+    """The sorted topics that the members of a group read before the group became Empty (rule 2)."""
 
     topics: tuple[str, ...]
     empty_since_ms: int | None = None
@@ -61,9 +58,8 @@ class LastRead(msgspec.Struct, frozen=True):
 def last_read_after(known: LastRead | None, before: GroupSnapshot, after: GroupSnapshot) -> LastRead | None:
     """Return the new `LastRead` after an event changed the group from `before` to `after`. None means unknown.
 
-    The topics change with each record that follows a Stable group. They become unknown if the group was created again,
-    or if its state is unknown. If compaction has removed the records of later members, the commits of these members are
-    newer, so rule 2 usually includes their partitions.
+    If compaction has removed the records of later members, the commits of these members are newer, so rule 2 usually
+    includes their partitions.
     """
     if after.totals.incarnations != before.totals.incarnations or after.is_over or after.state == UNKNOWN:
         return None
@@ -81,8 +77,8 @@ def last_read_after(known: LastRead | None, before: GroupSnapshot, after: GroupS
 def _topics_of_stable(known: LastRead | None, stable: GroupSnapshot, end: Position) -> tuple[str, ...] | None:
     """Return the topics that the members read until `end`, the position of the next record.
 
-    If the group was Stable for less than `STOPPED_IN_STAGES_MS`, the result also contains the earlier topics. When a
-    member leaves a KIP-848 group, the state is even Stable between two records of one append.
+    A group can be Stable for a short time (a KIP-848 group even between two records of one append). So if it was Stable
+    for less than `STOPPED_IN_STAGES_MS`, the result also contains the earlier topics.
     """
     topics = read_topics(stable).topics
     if topics is None:
@@ -94,10 +90,7 @@ def _topics_of_stable(known: LastRead | None, stable: GroupSnapshot, end: Positi
 
 @dataclass(frozen=True, slots=True)
 class ReadTopics:
-    """The state of a group, and the topics that its members read. `topics` is None if unknown.
-
-    If the group is Empty, `topics` are the topics of `LastRead`, and `empty_since_ms` is the time when it became Empty.
-    """
+    """The state of a group, and the topics that its members read, or have read before the group became Empty."""
 
     state: str
     topics: frozenset[str] | None
@@ -105,10 +98,10 @@ class ReadTopics:
 
 
 def read_topics(snapshot: GroupSnapshot, last_read: LastRead | None = None) -> ReadTopics:
-    """Return the topics that a group of consumers reads. If the group is Empty, return the topics of `last_read`.
+    """Return the topics of subscriptions, assignments, targets and pending revocations.
 
-    The topics come from subscriptions, assignments, targets and pending revocations. If at least one topic is unknown,
-    `topics` is None. For example, a subscription is unreadable, or only the id of a topic is known.
+    If at least one topic is unknown, `topics` is None. For example, a subscription is unreadable, or only the id of a
+    topic is known.
     """
     if snapshot.state == EMPTY:
         if last_read is None:
@@ -119,7 +112,8 @@ def read_topics(snapshot: GroupSnapshot, last_read: LastRead | None = None) -> R
     group = members(snapshot)
     if any(member.subscribed_topics is None or member.assigned is None for member in group):
         return ReadTopics(snapshot.state, None)
-    assigned = {topic for member in group for topic, _ in _partitions(member)}
+    held = [partitions for one in group for partitions in (one.assigned, one.target, one.pending_revocation)]
+    assigned = {topic for partitions in held for topic, _ in partitions or ()}
     return ReadTopics(snapshot.state, frozenset({*snapshot.subscribed_topics(), *assigned}))
 
 
@@ -129,10 +123,6 @@ def _hides_topics(snapshot: GroupSnapshot) -> bool:
         return False
     expressions = {member.subscribed_regex for member in group.members.values() if member.subscribed_regex}
     return bool(group.unnamed_topic_ids()) or not expressions <= group.regexes.keys()
-
-
-def _partitions(member: GroupMember) -> TopicPartitions:
-    return (*(member.assigned or ()), *(member.target or ()), *(member.pending_revocation or ()))
 
 
 def is_unsubscribed(commits: pa.Table, groups: Mapping[str, ReadTopics]) -> pa.Array:
@@ -149,9 +139,8 @@ def is_unsubscribed(commits: pa.Table, groups: Mapping[str, ReadTopics]) -> pa.A
     group_ids = commits["group_id"].combine_chunks().dictionary_encode()
     topics = commits["topic"].combine_chunks().dictionary_encode()
     # A pair of group and topic has many rows. So each pair gets a number, and is evaluated only once.
-    pairs = pc.add(
-        pc.multiply(group_ids.indices.cast(pa.int64()), len(topics.dictionary)), topics.indices.cast(pa.int64())
-    ).dictionary_encode()
+    first_of_group = pc.multiply(group_ids.indices.cast(pa.int64()), len(topics.dictionary))
+    pairs = pc.add(first_of_group, topics.indices.cast(pa.int64())).dictionary_encode()
     group_names, topic_names = group_ids.dictionary.to_pylist(), topics.dictionary.to_pylist()
     evaluated = [
         _excluded_before_ms(groups.get(group_names[pair // len(topic_names)]), topic_names[pair % len(topic_names)])
@@ -162,7 +151,7 @@ def is_unsubscribed(commits: pa.Table, groups: Mapping[str, ReadTopics]) -> pa.A
 
 
 def _excluded_before_ms(group: ReadTopics | None, topic: str) -> int:
-    """Return the time before which a commit of the group for the topic must be, so that its partition is excluded."""
+    """Return the time before which a commit for the topic must be, so that its partition is excluded."""
     if group is None or group.topics is None or topic in group.topics:
         return _NEVER
     if group.state in _SHOWS_SUBSCRIPTIONS:

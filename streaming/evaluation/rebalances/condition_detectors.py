@@ -47,9 +47,7 @@ many old records in a short time. The monitor would also report silence before i
 8. `subscription_mismatch`: the members have had different subscriptions for longer than `stuck_after_seconds`. During a
    deployment, subscriptions can be different for a short time.
 
-Other modules find the conditions that the summaries do not show. `unowned.py` uses samples of topics (rule 9).
-`silence.py` uses listings and the time without commits. `reconciliation.py` uses the progress of members towards their
-targets. `condition_words.py` contains the text that users read for each condition.
+The modules in `conditions/` find the conditions that the summaries do not show.
 """
 
 from __future__ import annotations
@@ -119,16 +117,24 @@ def conditions(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: L
     """
     if not recent or recent[-1].kind == DELETED:
         return ()
-    window = window_of(recent, read_up_to_ms, limits)
+    window, latest = window_of(recent, read_up_to_ms, limits), latest_generation(recent)
+    stuck_since_ms = read_up_to_ms - 1000 * limits.stuck_after_seconds
+    is_deserted = not latest.members and latest.timestamp_ms <= stuck_since_ms
     is_rolling = is_rolling_restart(_without_starts(recent, window, limits))
-    is_deserted = _is_deserted(recent, read_up_to_ms, limits)
+    counted, skipped = counted_rebalances(recent, read_up_to_ms, limits)
+    is_storm = len(counted) + skipped >= limits.storm_rebalances
+    changes = sum(
+        STRATEGY_CHANGED in (rebalance.causes or ()) and rebalance.group_type == CLASSIC for rebalance in window
+    )
+    different = list(takewhile(lambda rebalance: rebalance.subscriptions > 1, reversed(recent)))
     is_active = {
         ROLLING_RESTART: is_rolling,
-        REBALANCE_STORM: _is_storm(recent, read_up_to_ms, limits) and not is_rolling and not is_deserted,
+        REBALANCE_STORM: is_storm and not is_rolling and not is_deserted,
         FLAPPING_MEMBER: bool(flapping_members(window, limits.flap_threshold)) and not is_deserted,
         ENDLESS_COOPERATIVE_REJOIN: idle_cooperative_rounds(window) >= COOPERATIVE_ROUNDS,
         DUPLICATE_CLAIMS: any(rebalance.claimed_twice_partitions for rebalance in window),
-        **_present_conditions(recent, window, read_up_to_ms - 1000 * limits.stuck_after_seconds),
+        EAGER_AND_COOPERATIVE_MIXED: latest.group_type == CLASSIC and (latest.eager_claimers > 0 or changes > 1),
+        SUBSCRIPTION_MISMATCH: bool(different) and different[-1].timestamp_ms <= stuck_since_ms,
     }
     return tuple(name for name, holds in is_active.items() if holds)
 
@@ -141,17 +147,6 @@ def same_until_ms(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits
     spans_ms = (1000 * limits.window_seconds, 1000 * limits.stuck_after_seconds)
     changes_ms = (rebalance.timestamp_ms + span_ms for rebalance in recent for span_ms in spans_ms)
     return min((at_ms for at_ms in changes_ms if at_ms > read_up_to_ms), default=float("inf"))
-
-
-def _is_deserted(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: Limits) -> bool:
-    """Return True if the group has had no members for longer than `stuck_after_seconds` (rules 3 and 4)."""
-    latest = latest_generation(recent)
-    return not latest.members and latest.timestamp_ms <= read_up_to_ms - 1000 * limits.stuck_after_seconds
-
-
-def _is_storm(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: Limits) -> bool:
-    counted, skipped = counted_rebalances(recent, read_up_to_ms, limits)
-    return len(counted) + skipped >= limits.storm_rebalances
 
 
 def window_of(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: Limits) -> list[RebalanceSummary]:
@@ -193,8 +188,11 @@ def _starts(recent: Sequence[RebalanceSummary], limits: Limits) -> list[int | No
     number, until_ms = 0, float("-inf")
     for rebalance in recent:
         is_within = rebalance.timestamp_ms <= until_ms
-        starts.append(number if is_within and _has_only_joins(rebalance) else None)
-        if _starts_without_members(rebalance):
+        has_only_joins = rebalance.joined and not rebalance.gone and not rebalance.rejoined
+        starts.append(number if is_within and has_only_joins and rebalance.kind == REBALANCE else None)
+        # The first generation of a new group is 1.
+        is_first = rebalance.kind == FIRST_SEEN and rebalance.generation_id <= 1
+        if rebalance.members == 0 or rebalance.kind == CREATED or is_first:
             number, until_ms = number + 1, rebalance.timestamp_ms + 1000 * limits.stuck_after_seconds
         elif rebalance.gone or rebalance.rejoined:
             until_ms = float("-inf")
@@ -221,16 +219,6 @@ def _without_starts(
     return [rebalance for rebalance, start in zip(window, of_start, strict=True) if start is None]
 
 
-def _starts_without_members(rebalance: RebalanceSummary) -> bool:
-    """Return True if the group was empty before or after the rebalance. The first generation of a new group is 1."""
-    is_first = rebalance.kind == FIRST_SEEN and rebalance.generation_id <= 1
-    return rebalance.members == 0 or rebalance.kind == CREATED or is_first
-
-
-def _has_only_joins(rebalance: RebalanceSummary) -> bool:
-    return rebalance.kind == REBALANCE and bool(rebalance.joined) and not rebalance.gone and not rebalance.rejoined
-
-
 def _has_only_leaves(rebalance: RebalanceSummary) -> bool:
     return rebalance.kind == REBALANCE and bool(rebalance.gone) and not rebalance.joined and not rebalance.rejoined
 
@@ -238,7 +226,8 @@ def _has_only_leaves(rebalance: RebalanceSummary) -> bool:
 def is_rolling_restart(window: Sequence[RebalanceSummary]) -> bool:
     """Return True if the members are being replaced in several steps (rule 2)."""
     rebalances = [rebalance for rebalance in window if rebalance.kind == REBALANCE]
-    idle = sum(not _is_caused_by_members(rebalance) for rebalance in rebalances)
+    by_members = {MEMBER_GONE, MEMBER_JOINED, COOPERATIVE_FOLLOWUP}
+    idle = sum(not one.rejoined and by_members.isdisjoint(one.causes or ()) for one in rebalances)
     if 3 * idle > len(rebalances) or not all(rebalance.is_whole for rebalance in window):
         return False
     is_upgrade = any(STRATEGY_CHANGED in (rebalance.causes or ()) for rebalance in window)
@@ -277,11 +266,6 @@ def _times_replaced(window: Iterable[RebalanceSummary]) -> int:
     return times
 
 
-def _is_caused_by_members(rebalance: RebalanceSummary) -> bool:
-    member_causes = {MEMBER_GONE, MEMBER_JOINED, COOPERATIVE_FOLLOWUP}
-    return bool(rebalance.rejoined) or (rebalance.causes is not None and not member_causes.isdisjoint(rebalance.causes))
-
-
 def flapping_members(window: Iterable[RebalanceSummary], flap_threshold: int) -> Mapping[str, int]:
     """Return the flapping members, and how often each of them left or rejoined (rule 4).
 
@@ -311,21 +295,6 @@ def _is_idle_and_cooperative(rebalance: RebalanceSummary) -> bool:
     is_cooperative = rebalance.protocol is not None and rebalance.protocol not in EAGER_STRATEGIES
     is_idle = rebalance.causes is not None and {COOPERATIVE_FOLLOWUP, UNEXPLAINED}.issuperset(rebalance.causes)
     return rebalance.kind == REBALANCE and rebalance.group_type == CLASSIC and is_cooperative and is_idle
-
-
-def _present_conditions(
-    recent: Sequence[RebalanceSummary], window: Iterable[RebalanceSummary], stuck_since_ms: float
-) -> Mapping[str, bool]:
-    """Evaluate rules 6 and 8 for the last generation. Rejoins of static members are ignored."""
-    latest = latest_generation(recent)
-    different = list(takewhile(lambda rebalance: rebalance.subscriptions > 1, reversed(recent)))
-    changes = sum(
-        STRATEGY_CHANGED in (rebalance.causes or ()) and rebalance.group_type == CLASSIC for rebalance in window
-    )
-    return {
-        EAGER_AND_COOPERATIVE_MIXED: latest.group_type == CLASSIC and (latest.eager_claimers > 0 or changes > 1),
-        SUBSCRIPTION_MISMATCH: bool(different) and different[-1].timestamp_ms <= stuck_since_ms,
-    }
 
 
 def latest_generation(recent: Sequence[RebalanceSummary]) -> RebalanceSummary:

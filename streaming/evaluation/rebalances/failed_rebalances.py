@@ -51,11 +51,8 @@ def failed_rebalances(snapshot: GroupSnapshot, decisions: SkipDecisions) -> int 
     """
     if REBALANCES_FAILED in not_known(snapshot):
         return None
-    proven = (
-        skip.generations
-        for skip in snapshot.unsettled_skips
-        if decisions.get((snapshot.group_id, skip.before_offset), False)
-    )
+    skips = snapshot.unsettled_skips
+    proven = (skip.generations for skip in skips if decisions.get((snapshot.group_id, skip.before_offset)))
     return snapshot.totals.rebalances_failed + sum(proven)
 
 

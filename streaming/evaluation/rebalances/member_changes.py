@@ -70,7 +70,6 @@ def _change(before: GroupMember | None, after: GroupMember | None) -> MemberChan
 
 
 def _only_in(target: TopicPartitions | None, other: TopicPartitions | None) -> TopicPartitions | None:
-    """Return the partitions that are only in the first target. None if one of the targets is unknown."""
     return None if target is None or other is None else tuple(sorted(set(target).difference(other)))
 
 
@@ -80,10 +79,6 @@ def _kinds_of_change(before: GroupMember | None, after: GroupMember | None) -> t
     if after is None:
         return (GONE,)
     is_known = before.subscribed_topics is not None and after.subscribed_topics is not None
-    resubscribed = is_known and (
-        (before.subscribed_topics, before.subscribed_regex) != (after.subscribed_topics, after.subscribed_regex)
-    )
-    return (
-        *((REJOINED,) if before.member_id != after.member_id else ()),
-        *((RESUBSCRIBED,) if resubscribed else ()),
-    )
+    had, has = ((one.subscribed_topics, one.subscribed_regex) for one in (before, after))
+    happened = {REJOINED: before.member_id != after.member_id, RESUBSCRIBED: is_known and had != has}
+    return tuple(change for change, did_happen in happened.items() if did_happen)

@@ -33,17 +33,13 @@ Partitions = Mapping[str, TopicPartitions]
 
 
 class PartitionMovement(msgspec.Struct, frozen=True):
-    """The partitions that one rebalance moved, and the partitions without an owner after the rebalance.
+    """The partitions that one rebalance moved (`rebalances`, rule 7). None means unknown.
 
-    `moved_partitions` is the number of moved partitions. If the round withholds partitions, `moved_partitions` is None,
-    because the moves are counted in the next round. `fewest_moves` is the smallest possible number of moves, or None if
-    `moved_partitions` is None. If a partition has no owner or several owners, `fewest_moves` is also None. `is_exact`
-    is False if `fewest_moves` is only a lower bound. `withheld` contains the partitions that a member must revoke in
-    this round (KIP-429, first round). No member gets these partitions in this round. `unowned` contains the partitions
-    of subscribed topics that have no owner after the rebalance. Each of these partitions had an owner before, was
-    already unowned, or is claimed by a member. Some of these partitions may no longer exist.
-    `unowned_before_partitions` is the number of partitions in `unowned` that already had no owner after the previous
-    rebalance. None means unknown.
+    `is_exact` is False if `fewest_moves` is only a lower bound. `withheld` contains the partitions that a member must
+    revoke in this round (KIP-429, first round). No member gets these partitions in this round. `unowned` contains the
+    partitions of subscribed topics that have no owner after the rebalance. Each of these partitions had an owner
+    before, was already unowned, or is claimed by a member. Some may no longer exist. `unowned_before_partitions` is the
+    number of partitions in `unowned` that already had no owner after the previous rebalance.
     """
 
     moved_partitions: int | None = None
@@ -57,10 +53,9 @@ class PartitionMovement(msgspec.Struct, frozen=True):
 class OwnersBefore(msgspec.Struct, frozen=True):
     """The partitions of each member before a rebalance.
 
-    `held` contains each member's partitions before the first cooperative round. `held_last` contains each member's
-    partitions after the previous round. `unowned` contains the partitions that had no owner. If `is_complete` is False,
-    the records do not show all earlier owners. If there is no earlier snapshot, `held` contains the claims of the
-    members.
+    `held` contains each member's partitions before the first cooperative round. If there is no earlier snapshot, `held`
+    contains the claims of the members. `held_last` contains each member's partitions after the previous round. If
+    `is_complete` is False, the records do not show all earlier owners.
     """
 
     held: Partitions
@@ -105,31 +100,27 @@ def movement(owners_before: OwnersBefore, now: Sequence[GroupMember], after: Gro
     """
     if not is_all_known(now):
         return PartitionMovement()
-    held, claims = targets_by_member(now), claims_by_member(now)
+    held, held_before = targets_by_member(now), owners_before.held_last or owners_before.held
     assigned = set(chain.from_iterable(held.values()))
     subscribed = {topic for member in now for topic in member.subscribed_topics or ()}
-    had = chain(
-        chain.from_iterable((owners_before.held_last or owners_before.held).values()),
-        *claims.values(),
-        owners_before.unowned,
-    )
+    had = chain(*held_before.values(), *claims_by_member(now).values(), owners_before.unowned)
     if after.modern is not None:
         subscribed.intersection_update(topic for topic, _ in assigned)
     unowned = tuple(sorted(at for at in set(had) - assigned if at[0] in subscribed))
-    withheld = withheld_from(now, owners_before.held_last, unowned) if _may_withhold(after) else ()
+    may_withhold = after.classic is not None and after.protocol not in EAGER_STRATEGIES
+    withheld = withheld_from(now, owners_before.held_last, unowned) if may_withhold else ()
     unmoved = PartitionMovement(
         withheld=withheld,
         unowned=unowned,
         unowned_before_partitions=len(set(unowned).intersection(owners_before.unowned)),
     )
-    if not owners_before.is_complete or withheld or not _is_counted(after, now):
+    is_counted = after.group_type in {CLASSIC, CONSUMER} and (
+        after.protocol_type == CONSUMER_PROTOCOL_TYPE or not after.member_count()
+    )
+    if not owners_before.is_complete or withheld or not is_counted:
         return unmoved
     moved, fewest, is_exact = count_moves_between(owners_before.held, held, now, after.protocol, is_whole=not unowned)
     return msgspec.structs.replace(unmoved, moved_partitions=moved, fewest_moves=fewest, is_exact=is_exact)
-
-
-def _may_withhold(after: GroupSnapshot) -> bool:
-    return after.classic is not None and after.protocol not in EAGER_STRATEGIES
 
 
 def withheld_from(group: Sequence[GroupMember], held_before: Partitions, unowned: TopicPartitions) -> TopicPartitions:
@@ -137,13 +128,6 @@ def withheld_from(group: Sequence[GroupMember], held_before: Partitions, unowned
     keys = map(member_key, group)
     with_members = set(chain(*claims_by_member(group).values(), *(held_before.get(key, ()) for key in keys)))
     return tuple(at for at in unowned if at in with_members)
-
-
-def _is_counted(after: GroupSnapshot, now: Iterable[GroupMember]) -> bool:
-    """Return True if a classic or KIP-848 group has no members, or has protocol type `consumer` and known targets."""
-    if after.group_type not in {CLASSIC, CONSUMER} or (after.protocol_type or "") != CONSUMER_PROTOCOL_TYPE:
-        return after.group_type in {CLASSIC, CONSUMER} and not after.member_count()
-    return is_all_known(now)
 
 
 def _owners(held: Partitions) -> dict[TopicPartition, str]:
@@ -162,8 +146,7 @@ def count_moves_between(
 ) -> tuple[int, int | None, bool]:
     """Return the number of moves, the smallest possible number of moves, and True if the smallest number is exact.
 
-    The smallest number is None if it is unknown (`rebalances`, rule 7). `is_whole` is False if a partition of a
-    subscribed topic has no owner now.
+    `is_whole` is False if a partition of a subscribed topic has no owner now.
     """
     owners, owners_now = _owners(then), _owners(held)
     moved = sum(owners_now.get(at, key) != key for at, key in owners.items())
@@ -191,21 +174,12 @@ def whole_topics(held: Iterable[TopicPartitions]) -> Mapping[str, int | None]:
 
 
 def metadata_changed(then: Sequence[GroupMember], unowned_then: TopicPartitions, now: Sequence[GroupMember]) -> bool:
-    """Return True if the number of known partitions of a topic rose (`rebalances`, rule 6).
-
-    A topic is compared only if members subscribe to it both before and after the rebalance. `unowned_then` contains the
-    partitions without an owner before the rebalance.
-    """
+    """Return True if the number of known partitions of a topic rose (`rebalances`, rule 6)."""
     if not is_all_known((*then, *now)):
         return False
     before = whole_topics([*targets_by_member(then).values(), *claims_by_member(then).values(), unowned_then])
     partitions = whole_topics([*targets_by_member(now).values(), *claims_by_member(now).values()])
     subscribed = {topic for member in then for topic in member.subscribed_topics or ()}
-    return any(
-        _has_grown(before.get(topic, 0), partitions.get(topic, 0))
-        for topic in subscribed.intersection(topic for member in now for topic in member.subscribed_topics or ())
-    )
-
-
-def _has_grown(then: int | None, now: int | None) -> bool:
-    return then is not None and now is not None and now > then
+    compared = subscribed.intersection(topic for member in now for topic in member.subscribed_topics or ())
+    counts = ((before.get(topic, 0), partitions.get(topic, 0)) for topic in compared)
+    return any(had is not None and has is not None and has > had for had, has in counts)

@@ -56,13 +56,10 @@ class RebalanceHistory(msgspec.Struct, frozen=True):
     recent: tuple[RebalanceSummary, ...] = ()
     reported_up_to: int = -1
     reported_in_partition: int | None = None
+    """None if an earlier version of the monitor stored the history. Then only the offsets are compared."""
 
     def is_new(self, position: Position) -> bool:
-        """Return True if the rebalance at a position is not counted yet.
-
-        Only offsets of the same partition can be compared. Earlier versions of the monitor did not store
-        `reported_in_partition`. If `reported_in_partition` is None, only the offsets are compared.
-        """
+        """Return True if the rebalance at a position is not counted yet."""
         is_same_partition = self.reported_in_partition in {None, position.offsets_topic_partition}
         return not is_same_partition or position.offsets_topic_offset > self.reported_up_to
 
@@ -91,24 +88,23 @@ def extend_history(
     ()
     """
     reported: list[ReportedRebalance] = []
-    baseline = _restore_snapshot(rebalance_history.baseline, state_before)
+    totals, recent, baseline = rebalance_history.totals, rebalance_history.recent, rebalance_history.baseline
+    if baseline is not None and baseline.snapshot is None:
+        baseline = msgspec.structs.replace(baseline, snapshot=state_before)
     for snapshot in history:
         baseline = _rename_topics(baseline, snapshot)
-        before = baseline.snapshot if baseline else None
-        rebalance = rebalance_between(baseline, before, snapshot)
-        baseline = baseline_after(baseline, before, snapshot, rebalance)
+        rebalance = rebalance_between(baseline, snapshot)
+        baseline = baseline_after(baseline, snapshot, rebalance)
         if rebalance is None:
             continue
-        rebalance_history = msgspec.structs.replace(
-            rebalance_history, recent=(*rebalance_history.recent, summarize(rebalance))[-KEPT_REBALANCES:]
-        )
+        recent = (*recent, summarize(rebalance))[-KEPT_REBALANCES:]
         if rebalance_history.is_new(rebalance.position):
-            rebalance_history = msgspec.structs.replace(
-                rebalance_history, totals=_add_to_totals(rebalance_history.totals, rebalance)
-            )
-            active = conditions(rebalance_history.recent, rebalance.position.timestamp_ms, limits)
-            reported.append(ReportedRebalance(rebalance, rebalance_history.totals, active))
-    return msgspec.structs.replace(rebalance_history, baseline=_shorten(baseline, state_after)), tuple(reported)
+            totals = _add_to_totals(totals, rebalance)
+            active = conditions(recent, rebalance.position.timestamp_ms, limits)
+            reported.append(ReportedRebalance(rebalance, totals, active))
+    baseline = _shorten(baseline, state_after)
+    extended = msgspec.structs.replace(rebalance_history, baseline=baseline, totals=totals, recent=recent)
+    return extended, tuple(reported)
 
 
 def _rename_topics(baseline: RebalanceBaseline | None, snapshot: GroupSnapshot) -> RebalanceBaseline | None:
@@ -121,7 +117,7 @@ def _rename_topics(baseline: RebalanceBaseline | None, snapshot: GroupSnapshot) 
 
 
 def _shorten(baseline: RebalanceBaseline | None, present: GroupSnapshot) -> RebalanceBaseline | None:
-    """Return the baseline as a value that can be stored.
+    """Return the baseline for the stored state, with only what the next comparison needs: members and targets.
 
     If the snapshot of a classic group equals the present state, the snapshot is omitted.
     """
@@ -130,19 +126,9 @@ def _shorten(baseline: RebalanceBaseline | None, present: GroupSnapshot) -> Reba
         return baseline
     if known.classic is not None and known.classic == present.classic and known.position == present.position:
         return msgspec.structs.replace(baseline, snapshot=None)
-    return msgspec.structs.replace(baseline, snapshot=_without_detail(known))
-
-
-def _without_detail(snapshot: GroupSnapshot) -> GroupSnapshot:
-    """Return a snapshot with only the fields that the next comparison needs: members and targets."""
-    modern = snapshot.modern and msgspec.structs.replace(snapshot.modern, currents={})
-    return msgspec.structs.replace(snapshot, modern=modern, topics={}, unsettled_skips=(), resume=None)
-
-
-def _restore_snapshot(baseline: RebalanceBaseline | None, present: GroupSnapshot) -> RebalanceBaseline | None:
-    if baseline is None or baseline.snapshot is not None:
-        return baseline
-    return msgspec.structs.replace(baseline, snapshot=present)
+    modern = known.modern and msgspec.structs.replace(known.modern, currents={})
+    snapshot = msgspec.structs.replace(known, modern=modern, topics={}, unsettled_skips=(), resume=None)
+    return msgspec.structs.replace(baseline, snapshot=snapshot)
 
 
 def _add_to_totals(totals: RebalanceTotals, rebalance: Rebalance) -> RebalanceTotals:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import msgspec
 
@@ -16,7 +16,7 @@ KEPT_NAMES = 32
 
 
 class MemberName(msgspec.Struct, frozen=True):
-    """A member: its identity (`key`), and its client id and host."""
+    """The identity of a member (`key`), and its client id and host."""
 
     key: str
     client: str
@@ -53,7 +53,10 @@ class RebalanceSummary(msgspec.Struct, frozen=True):
 
 def summarize(rebalance: Rebalance) -> RebalanceSummary:
     """Return the summary of a rebalance."""
-    by_change = {change: rebalance.members_that(change) for change in (JOINED, GONE, REJOINED)}
+    by_change = {
+        change: [member for member in rebalance.changes if change in member.changes]
+        for change in (JOINED, GONE, REJOINED)
+    }
     return RebalanceSummary(
         timestamp_ms=rebalance.position.timestamp_ms,
         generation_id=rebalance.generation_id,
@@ -76,13 +79,8 @@ def summarize(rebalance: Rebalance) -> RebalanceSummary:
     )
 
 
-def _names(members: Iterable[MemberChange]) -> tuple[MemberName, ...]:
-    names = (
-        MemberName(
-            member.key,
-            member_name(member.client_id, member.client_host, None),
-            member.group_instance_id is not None,
-        )
-        for member in members
+def _names(members: Sequence[MemberChange]) -> tuple[MemberName, ...]:
+    return tuple(
+        MemberName(one.key, member_name(one.client_id, one.client_host, None), one.group_instance_id is not None)
+        for one in members[:KEPT_NAMES]
     )
-    return tuple(names)[:KEPT_NAMES]

@@ -7,7 +7,7 @@ output format, for example HTML.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import zip_longest
 from typing import Any
 
 from streaming.combine import gaps
@@ -39,7 +39,6 @@ _EARLIER_CAUSES = {
 _KINDS = {
     words.FIRST_SEEN: "seen for the first time",
     words.CREATED: "created again",
-    words.DELETED: "deleted",
     words.UPGRADED: "upgraded from the classic protocol",
     words.DOWNGRADED: "downgraded to the classic protocol",
 }
@@ -57,10 +56,8 @@ def without_upgrade_tombstones(rows: Sequence[Row]) -> Sequence[Row]:
     >>> [row["kind"] for row in without_upgrade_tombstones(rows)]
     ['upgraded', 'deleted']
     """
-    is_upgrade_end = [now["kind"] == words.DELETED and after["kind"] in _CONTINUES for now, after in pairwise(rows)]
-    return (
-        [row for row, is_upgrade in zip(rows, [*is_upgrade_end, False], strict=True) if not is_upgrade] if rows else ()
-    )
+    pairs = zip_longest(rows, rows[1:], fillvalue={"kind": None})
+    return [now for now, after in pairs if now["kind"] != words.DELETED or after["kind"] not in _CONTINUES]
 
 
 def with_commit_gaps(rows: Sequence[Row], of_gaps: Sequence[Row]) -> Sequence[Row]:
@@ -87,29 +84,19 @@ def describe_rebalance(row: Row) -> str:
     >>> describe_rebalance({"kind": "static_rejoin", "changes": [pod]})
     'static member pod-1 rejoined under a new member id; no rebalance'
     """
-    if row["kind"] == words.STATIC_REJOIN:
+    kind: str = row["kind"]
+    if kind == words.STATIC_REJOIN:
         noun = "static member" if len(_members_with(row, REJOINED)) == 1 else "static members"
         return f"{noun} {_names(row, REJOINED)} rejoined under a new member id; no rebalance"
-    if row["kind"] == words.BECAME_EMPTY:
+    if kind == words.BECAME_EMPTY:
         return "; ".join([*_why(row), "the group is empty", *_skipped(row)])
-    if row["kind"] == words.DELETED:
-        return _KINDS[words.DELETED]
-    kind: str = row["kind"]
+    if kind == words.DELETED:
+        return "deleted"
+    members, gap = counted(row["members"], "member"), _describe_gap(row.get("commit_gap"))
     if kind != words.REBALANCE:
-        gap = _describe_gap(row.get("commit_gap"))
-        return "; ".join([_KINDS.get(kind, kind), *_why(row), counted(row["members"], "member"), *gap])
-    return "; ".join(
-        [
-            *_why(row),
-            counted(row["members"], "member"),
-            *_moves(row),
-            *_unowned(row),
-            *_sync_time(row),
-            *_describe_gap(row.get("commit_gap")),
-            *_skipped(row),
-            *(condition.replace("_", " ") for condition in row["conditions"] or ()),
-        ]
-    )
+        return "; ".join([_KINDS.get(kind, kind), *_why(row), members, *gap])
+    conditions = (condition.replace("_", " ") for condition in row["conditions"] or ())
+    return "; ".join([*_why(row), members, *_moves(row), *gap, *_skipped(row), *conditions])
 
 
 def _why(row: Row) -> Iterator[str]:
@@ -134,12 +121,8 @@ def _members_with(row: Row, change: str) -> list[Row]:
 
 
 def _names(row: Row, change: str) -> str:
-    return first_named(
-        [
-            member_name(member["client_id"], member["client_host"], member["group_instance_id"])
-            for member in _members_with(row, change)
-        ]
-    )
+    members = _members_with(row, change)
+    return first_named([member_name(one["client_id"], one["client_host"], one["group_instance_id"]) for one in members])
 
 
 def _moves(row: Row) -> Iterator[str]:
@@ -155,15 +138,9 @@ def _moves(row: Row) -> Iterator[str]:
     else:
         bound = "" if row["fewest_is_exact"] else "at least "
         yield f"{counted(moved, 'partition')} moved ({bound}{fewest} necessary)"
-
-
-def _unowned(row: Row) -> Iterator[str]:
     unowned = len(row["unowned"] or ()) - (row["withheld_partitions"] or 0)
     if unowned > 0:
         yield f"{counted(unowned, 'partition')} no longer assigned"
-
-
-def _sync_time(row: Row) -> Iterator[str]:
     if row["sync_time_ms"] is not None:
         yield f"assigned within {row['sync_time_ms']} ms"
 
@@ -175,7 +152,6 @@ def _skipped(row: Row) -> Iterator[str]:
 
 
 def _describe_gap(gap: Row | None) -> Iterator[str]:
-    """Yield at most three phrases that describe a row of `commit_gaps`."""
     if gap is None:
         return
     gap_ms, usual_ms, worst_ms = gap["commit_gap_ms"], gap["usual_interval_ms"], gap["worst_gap_ms"]

@@ -111,12 +111,10 @@ _WITHOUT_MOVEMENT = frozenset({STATIC_REJOIN, DELETED})
 class Rebalance(msgspec.Struct, frozen=True):
     """One generation or epoch, compared with the previous generation or epoch.
 
-    `causes` contains all proven causes in the order of `CAUSES`. If the change is not a rebalance, `causes` can be
-    empty. If the causes are unknown, `causes` is None. `members` is the number of members after the rebalance.
-    `changes` contains the changed members (`member_changes`), sorted by `key`. `skipped_generations` is the number of
-    generations without a record since the previous record. For groups that are not classic, `skipped_generations` is
-    None, because each epoch has a record. Only the kinds `rebalance` and `became_empty` have `skipped_generations`.
-    `not_known` contains the names of the missing data.
+    `causes` contains all proven causes in the order of `CAUSES`. It can be empty if the change is not a rebalance, and
+    is None if unknown. `members` is the number of members after the rebalance. `skipped_generations` is the number of
+    generations without a record since the previous record. Only the kinds `rebalance` and `became_empty` of classic
+    groups have it, because each epoch of other groups has a record. `not_known` contains the names of the missing data.
     """
 
     position: Position
@@ -140,21 +138,16 @@ class Rebalance(msgspec.Struct, frozen=True):
         """The primary cause (rule 5). None if the cause is unknown, or if the change is not a rebalance."""
         return self.causes[0] if self.causes and self.kind == REBALANCE else None
 
-    def members_that(self, change: str) -> tuple[MemberChange, ...]:
-        """Return the members with one kind of change: `joined`, `gone`, `rejoined` or `resubscribed`."""
-        return tuple(member for member in self.changes if change in member.changes)
-
 
 class RebalanceBaseline(msgspec.Struct, frozen=True):
     """The state of the group after its last rebalance. The next rebalance is compared with the baseline.
 
     `snapshot` is stored as None if it is equal to the group's present state (see `rebalance_history`). `end` is the
-    snapshot that shows the end of the group: there is a tombstone, or no broker listed the group. If a cooperative
-    round withheld partitions, `owners_before` contains the partitions that each member had before that round. `unowned`
-    contains the partitions without an owner after the last rebalance. If `is_partial` is True, the last record was the
-    record of an upgrade or downgrade. This record does not contain the partitions of members that left, so `snapshot`
-    does not contain them. After a downgrade, `owners_before` contains the partitions that each member had before the
-    downgrade, or is None if these partitions are unknown.
+    snapshot that shows the end of the group: there is a tombstone, or no broker listed the group. `owners_before`
+    contains the partitions that each member had before a cooperative round that withheld partitions, or before a
+    downgrade (None if unknown). `unowned` contains the partitions without an owner after the last rebalance. If
+    `is_partial` is True, the last record was the record of an upgrade or downgrade. This record does not contain the
+    partitions of members that left, so `snapshot` does not contain them.
     """
 
     snapshot: GroupSnapshot | None
@@ -174,12 +167,10 @@ class RebalanceBaseline(msgspec.Struct, frozen=True):
         return self.is_downgrade and self.owners_before is None
 
 
-def rebalance_between(
-    baseline: RebalanceBaseline | None, before: GroupSnapshot | None, after: GroupSnapshot
-) -> Rebalance | None:
-    """Describe the change between two snapshots of a group. Return None if no row is needed.
+def rebalance_between(baseline: RebalanceBaseline | None, after: GroupSnapshot) -> Rebalance | None:
+    """Describe the change from the baseline to the next snapshot of a group. Return None if no row is needed.
 
-    `before` is the baseline's snapshot. In the example, one of two members left, and its partition moved:
+    In the example, one of two members left, and its partition moved:
 
     >>> from streaming.protocol.classic import Assignment, ClassicMember, GroupMetadata, Subscription
     >>> def group(generation_id, **held):
@@ -190,11 +181,11 @@ def rebalance_between(
     ...     metadata = GroupMetadata("g", "consumer", generation_id, "range", "a", None, members, 3)
     ...     at = Position(0, generation_id, 0)
     ...     return GroupSnapshot("g", "classic", "Stable", at, generation_id, metadata)
-    >>> before = group(4, a=[0], b=[1])
-    >>> found = rebalance_between(RebalanceBaseline(before), before, group(5, a=[0, 1]))
+    >>> found = rebalance_between(RebalanceBaseline(group(4, a=[0], b=[1])), group(5, a=[0, 1]))
     >>> found.kind, found.causes, found.movement.moved_partitions, found.movement.fewest_moves
     ('rebalance', ('member_gone',), 1, 1)
     """
+    before = baseline.snapshot if baseline else None
     kind = _kind(baseline, before, after)
     if kind is None or after.position is None or after.generation_id is None:
         return None
@@ -204,7 +195,7 @@ def rebalance_between(
     hidden = (TARGET_ASSIGNMENT,) if kind == REBALANCE and baseline and baseline.hides_owners else ()
     not_known = (*hidden, *(_not_known(compared) if compared else ()), *_not_known(after))
     is_complete = not _misses_members(compared) and not _misses_members(after)
-    proven = _proven(baseline, compared, after, then or (), now) if compared and kind == REBALANCE else {}
+    proven = _proven(baseline, compared, after, then or (), now) if baseline and compared and kind == REBALANCE else {}
     return Rebalance(
         position=after.position,
         generation_id=after.generation_id,
@@ -227,9 +218,10 @@ def rebalance_between(
 
 
 def baseline_after(
-    baseline: RebalanceBaseline | None, before: GroupSnapshot | None, after: GroupSnapshot, rebalance: Rebalance | None
+    baseline: RebalanceBaseline | None, after: GroupSnapshot, rebalance: Rebalance | None
 ) -> RebalanceBaseline | None:
     """Return the baseline for the next comparison. `rebalance` is the result of `rebalance_between`."""
+    before = baseline.snapshot if baseline else None
     if after.is_over:
         return None if baseline is None else RebalanceBaseline(before, end=after)
     if rebalance is None:
@@ -239,9 +231,8 @@ def baseline_after(
         return msgspec.structs.replace(baseline, snapshot=after)
     movement, then = rebalance.movement, None
     if movement.withheld or rebalance.kind == DOWNGRADED:
-        owners = _owners_before(
-            baseline, members(before) if before and rebalance.kind in _COMPARED else None, members(after)
-        )
+        compared = members(before) if before and rebalance.kind in _COMPARED else None
+        owners = _owners_before(baseline, compared, members(after))
         is_unknown = rebalance.kind == DOWNGRADED and (not owners.is_complete or _misses_members(before))
         then = None if is_unknown else dict(owners.held)
     is_partial = rebalance.kind in {UPGRADED, DOWNGRADED}
@@ -251,7 +242,6 @@ def baseline_after(
 def _owners_before(
     baseline: RebalanceBaseline | None, then: Sequence[GroupMember] | None, now: Sequence[GroupMember]
 ) -> OwnersBefore:
-    """Return the earlier partitions of each member. If there is no earlier snapshot, only claims are known."""
     if baseline is None or then is None:
         return OwnersBefore(claims_by_member(now), is_complete=False)
     targets = targets_by_member(then)
@@ -265,38 +255,24 @@ def _kind(baseline: RebalanceBaseline | None, before: GroupSnapshot | None, afte
     if after.is_over:
         is_new = after.state == DEAD and baseline is not None and baseline.end is None
         return DELETED if is_new else None
-    if _is_unfinished(after):
+    has_no_targets_yet = after.modern is not None and after.member_count() > 0 and is_assigning(after.modern)
+    if after.generation_id is None or has_no_targets_yet:
         return None
     if baseline is None or before is None or before.generation_id is None:
         return FIRST_SEEN
     if before.group_type != after.group_type and after.is_carried_over:
         return DOWNGRADED if after.group_type == CLASSIC else UPGRADED
-    is_lower = (after.generation_id or 0) < before.generation_id
+    partitions = {one.position.offsets_topic_partition for one in (before, after) if one.position}
+    is_lower = after.generation_id < before.generation_id
     is_anew = baseline.end is not None or after.totals.incarnations > before.totals.incarnations
-    if is_anew or before.group_type != after.group_type or is_lower or _has_moved(before, after):
+    if is_anew or before.group_type != after.group_type or is_lower or len(partitions) > 1:
         return CREATED
-    is_next = after.generation_id != before.generation_id
-    return _kind_of_next(after) if is_next else _kind_of_same_generation(before, after)
+    return _kind_of_change(before, after)
 
 
-def _has_moved(before: GroupSnapshot, after: GroupSnapshot) -> bool:
-    """Return True if the group was created again in a different `__consumer_offsets` partition."""
-    if before.position is None or after.position is None:
-        return False
-    return before.position.offsets_topic_partition != after.position.offsets_topic_partition
-
-
-def _is_unfinished(after: GroupSnapshot) -> bool:
-    """Return True if the generation is unknown, or if the targets are not computed yet."""
-    is_to_be_assigned = after.modern is not None and after.member_count() > 0 and is_assigning(after.modern)
-    return after.generation_id is None or is_to_be_assigned
-
-
-def _kind_of_next(after: GroupSnapshot) -> str:
-    return REBALANCE if after.member_count() else BECAME_EMPTY
-
-
-def _kind_of_same_generation(before: GroupSnapshot, after: GroupSnapshot) -> str | None:
+def _kind_of_change(before: GroupSnapshot, after: GroupSnapshot) -> str | None:
+    if after.generation_id != before.generation_id:
+        return REBALANCE if after.member_count() else BECAME_EMPTY
     if after.classic is None:
         return None
     then = {member_key(member): member.member_id for member in members(before)}
@@ -327,15 +303,13 @@ def _misses_members(snapshot: GroupSnapshot | None) -> bool:
 
 
 def _proven(
-    baseline: RebalanceBaseline | None,
+    baseline: RebalanceBaseline,
     before: GroupSnapshot,
     after: GroupSnapshot,
     then: Sequence[GroupMember],
     now: Sequence[GroupMember],
 ) -> Mapping[str, bool]:
     """Return causes that the members' changes since the baseline do not show, and for each cause True if proven."""
-    if baseline is None:
-        return {}
     has = set(map(member_key, then))
     had = set(baseline.owners_before) if baseline.is_downgrade and baseline.owners_before is not None else has
     had_all = after.group_type in {CLASSIC, CONSUMER} and not baseline.is_partial
@@ -365,10 +339,7 @@ def _hands_over(baseline: RebalanceBaseline, then: Sequence[GroupMember], now: I
 def _causes(
     kind: str, proven: Mapping[str, bool], changes: Iterable[MemberChange], *, is_all_known: bool
 ) -> tuple[str, ...] | None:
-    """Return all proven causes in the order of `CAUSES`.
-
-    The result can be empty if the change is not a rebalance. Return None if no cause is proven and data are missing.
-    """
+    """Return all proven causes in the order of `CAUSES`, or None if no cause is proven and data are missing."""
     kinds = {change for member in changes for change in member.changes}
     by_members = {
         MEMBER_GONE: GONE in kinds,
@@ -390,10 +361,6 @@ def _sync_time_ms(after: GroupSnapshot) -> int | None:
 
 
 def _skipped_generations(kind: str, before: GroupSnapshot | None, after: GroupSnapshot) -> int | None:
-    """Return the number of generations without a record.
-
-    Return None for groups that are not classic, because each epoch of a KIP-848 group has a record.
-    """
     is_counted = kind in {REBALANCE, BECAME_EMPTY} and after.group_type == CLASSIC
     if not is_counted or before is None or before.generation_id is None:
         return None

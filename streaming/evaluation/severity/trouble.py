@@ -35,7 +35,7 @@ from dataclasses import dataclass
 from assignors.fairness.invariants import Rule
 from streaming.evaluation.assignment.drift import DRIFT
 from streaming.evaluation.assignment.rule_words import in_a_sentence, short_word
-from streaming.evaluation.facts import NO_LEADER, UNKNOWN_TYPE, GroupFacts, Membership
+from streaming.evaluation.facts import NO_LEADER, UNKNOWN_TYPE, GroupFacts
 from streaming.evaluation.lag.lag import LOG_NOT_READ, NO_FRESH_SAMPLE
 from streaming.evaluation.lag.status import Status
 from streaming.evaluation.phrases import counted, in_words
@@ -71,10 +71,10 @@ def troubles(group: GroupFacts) -> tuple[Trouble, ...]:
 
 
 Place = tuple[int, int, float, int, str]
-"""The sort key of a group. The worst group has the lowest key. Example: `(2, -1, -30.0, -500, "orders")`.
+"""The sort key of a group: rule number, number of troubles, lag in seconds, lag in records, group id.
 
-The fields are the rule number, the number of troubles, the lag in seconds, the lag in records and the group id. The
-number of troubles and both lags are negated, so that larger values come first.
+The number of troubles and both lags are negated, so the worst group has the lowest key. Example:
+`(2, -1, -30.0, -500, "orders")`.
 """
 
 
@@ -82,22 +82,14 @@ def place(group: GroupFacts, group_troubles: tuple[Trouble, ...]) -> Place:
     """Return the sort key of a group. `group_troubles` are its troubles."""
     seconds = -1.0 if group.lag.seconds is None else group.lag.seconds
     records = -1 if group.lag.records is None else group.lag.records
-    return (
-        group_troubles[0].rule if group_troubles else _NO_TROUBLE,
-        -len(group_troubles),
-        -seconds,
-        -records,
-        group.group_id,
-    )
-
-
-def _coordinator(group: GroupFacts) -> Iterator[Trouble]:
-    if group.membership.coordinator == NO_LEADER and group.membership.members:
-        text = "no coordinator: no member can commit, because the group's partition of __consumer_offsets has no leader"
-        yield Trouble(1, "no coordinator", text)
+    rule = group_troubles[0].rule if group_troubles else _NO_TROUBLE
+    return rule, -len(group_troubles), -seconds, -records, group.group_id
 
 
 def _conditions(group: GroupFacts) -> Iterator[Trouble]:
+    if group.membership.coordinator == NO_LEADER and group.membership.members:
+        text = "no coordinator: no member can commit, because the group's partition of __consumer_offsets has no leader"
+        yield Trouble(1, "no coordinator", text)
     for condition in group.conditions:
         if condition.name not in HARMLESS:
             name = condition.name.replace("_", " ")
@@ -141,12 +133,9 @@ def _loss(group: GroupFacts) -> Iterator[Trouble]:
         yield Trouble(4, "records lost", f"{counted(lost, 'record')} lost to retention")
     elif seconds is not None and seconds < SOON_LOST_SECONDS:
         yield Trouble(4, "losing soon", f"retention will delete unread records in {seconds:.0f} s")
-
-
-def _expiry(group: GroupFacts) -> Iterator[Trouble]:
-    seconds = group.lag.seconds_until_expiry
-    if seconds is not None and seconds < SOON_EXPIRED_SECONDS:
-        when = f"in {in_words(int(1000 * seconds))}" if seconds else "now"
+    expiry = group.lag.seconds_until_expiry
+    if expiry is not None and expiry < SOON_EXPIRED_SECONDS:
+        when = f"in {in_words(int(1000 * expiry))}" if expiry else "now"
         yield Trouble(4, "offsets expire", f"no members, so the brokers can delete the committed offsets {when}")
 
 
@@ -163,9 +152,8 @@ def _idle(group: GroupFacts) -> Iterator[Trouble]:
         return
     idle = shares.idle if shares.avoidable_idle is None else shares.avoidable_idle
     if idle:
-        yield Trouble(
-            6, "idle", f"{counted(idle, 'idle member')} while a different member has {shares.largest:.0f} partitions"
-        )
+        text = f"{counted(idle, 'idle member')} while a different member has {shares.largest:.0f} partitions"
+        yield Trouble(6, "idle", text)
 
 
 def _excess(group: GroupFacts) -> Iterator[Trouble]:
@@ -197,7 +185,9 @@ def _slow(group: GroupFacts) -> Iterator[Trouble]:
 
 
 def _unknown(group: GroupFacts) -> Iterator[Trouble]:
-    if _hides_state(group.membership):
+    membership = group.membership
+    is_never_recorded = membership.group_type == STREAMS and membership.members is not None
+    if membership.state == UNKNOWN and membership.group_type != UNKNOWN_TYPE and not is_never_recorded:
         why = ", ".join(group.not_known).replace("_", " ")
         yield Trouble(UNKNOWN_RULE, "unknown", f"state unknown: {why}" if why else "state unknown")
     elif NO_FRESH_SAMPLE in group.lag.unknown:
@@ -208,20 +198,12 @@ def _unknown(group: GroupFacts) -> Iterator[Trouble]:
         yield Trouble(UNKNOWN_RULE, "lag unknown", f"lag unknown: {', '.join(group.lag.unknown).replace('_', ' ')}")
 
 
-def _hides_state(membership: Membership) -> bool:
-    """Return True if the state is unknown because data are missing (rule 10)."""
-    is_never_recorded = membership.group_type == STREAMS and membership.members is not None
-    return membership.state == UNKNOWN and membership.group_type != UNKNOWN_TYPE and not is_never_recorded
-
-
 _RULES: tuple[Callable[[GroupFacts], Iterator[Trouble]], ...] = (
-    _coordinator,
     _conditions,
     _violations,
     _drift,
     _unowned,
     _loss,
-    _expiry,
     _bad_status,
     _idle,
     _excess,

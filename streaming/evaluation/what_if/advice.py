@@ -35,7 +35,7 @@ The result does not depend on the order of members or partitions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import floor, fsum
 from typing import NamedTuple
@@ -139,10 +139,9 @@ Advice = BetterAssignment | WeightedStrategy | TooHotPartition | MoreMembers
 
 
 class LateGroupInputs(NamedTuple):
-    """The inputs of the advice for a late group. `produce_rates` contains the known rates, in records per second.
+    """The inputs of the advice for a late group. The group can use the `strategies` (rule 5).
 
-    `strategies` are the strategies that the group can use (rule 5). `own_strategy` is the name of the group's present
-    strategy.
+    `produce_rates` contains the known rates, in records per second.
     """
 
     group: WhatIfInputs
@@ -184,48 +183,33 @@ def lowest_capacity(capacities: Iterable[float | None]) -> float | None:
 
 def advise(kind: Kind, late: LateGroupInputs) -> Advice | None:
     """Return the advice for a cause of lag, or None if there is no advice."""
-    if kind not in ADVISED_KINDS or _rates_are_unknown(late):
+    rates, capacity, partitions = late.produce_rates, late.capacity_records_per_second, _subscribed_partitions(late)
+    if kind not in ADVISED_KINDS or not rates.keys() >= set(partitions):
         return None
     today = measure_today(*late.group, late.produce_rates).busiest_records_per_second
     if today is None or today <= late.target_records_per_second:
         return None
-    if kind == UNDER_PROVISIONED and (hot := _too_hot_partition(late)) is not None:
-        return hot
-    if any(late.produce_rates[one] > late.target_records_per_second for one in _subscribed_partitions(late)):
+    hottest = min(partitions, key=lambda one: (-rates[one], one), default=None)
+    if kind == UNDER_PROVISIONED and hottest and rates[hottest] > capacity:
+        return TooHotPartition(hottest, rates[hottest], capacity)
+    if hottest and rates[hottest] > late.target_records_per_second:
         return None  # no assignment and no number of members is sufficient, so a search would find nothing
-    if (better := _better_assignment(late, today)) is not None:
-        return better
-    return _weighted_strategy(late) if kind == ASSIGNMENT else _more_members(late)
+    if (best := _best_sufficient(late, late.strategies, 0)) is not None:
+        strategy, moved = best[1].strategy or "", best[1].moved_partitions
+        return BetterAssignment(strategy, strategy == late.own_strategy, today, best[0], moved)
+    has_equal_subscriptions = len({frozenset(member.topics) for member in late.group.spec.members}) == 1
+    search = _weighted_strategy if kind == ASSIGNMENT else _more_members
+    return search(late) if has_equal_subscriptions else None
 
 
-def _rates_are_unknown(late: LateGroupInputs) -> bool:
-    return any(partition not in late.produce_rates for partition in _subscribed_partitions(late))
-
-
-def _subscribed_partitions(late: LateGroupInputs) -> Iterator[TopicPartition]:
-    """Yield each partition of the subscribed topics."""
+def _subscribed_partitions(late: LateGroupInputs) -> list[TopicPartition]:
     spec = late.group.spec
-    for topic in subscribers_by_topic(spec, spec.members):
-        yield from ((topic, number) for number in range(spec.partition_count(topic)))
-
-
-def _too_hot_partition(late: LateGroupInputs) -> TooHotPartition | None:
-    rates, capacity = late.produce_rates, late.capacity_records_per_second
-    hottest = min(_subscribed_partitions(late), key=lambda one: (-rates[one], one), default=None)
-    return TooHotPartition(hottest, rates[hottest], capacity) if hottest and rates[hottest] > capacity else None
-
-
-def _better_assignment(late: LateGroupInputs, today: float) -> BetterAssignment | None:
-    best = _best_sufficient(late, late.strategies, 0)
-    if best is None:
-        return None
-    rate, outcome = best
-    strategy = outcome.strategy or ""
-    return BetterAssignment(strategy, strategy == late.own_strategy, today, rate, outcome.moved_partitions)
+    topics = subscribers_by_topic(spec, spec.members)
+    return [(topic, number) for topic in topics for number in range(spec.partition_count(topic))]
 
 
 def _weighted_strategy(late: LateGroupInputs) -> WeightedStrategy | None:
-    if late.strategies == SERVER_STRATEGIES or not _has_equal_subscriptions(late):
+    if late.strategies == SERVER_STRATEGIES:
         return None
     weights = {partition: late.produce_rates[partition] for partition in _subscribed_partitions(late)}
     busiest = max(heaviest_first_loads(late.group.spec, weights), default=0)
@@ -233,21 +217,17 @@ def _weighted_strategy(late: LateGroupInputs) -> WeightedStrategy | None:
 
 
 def _more_members(late: LateGroupInputs) -> MoreMembers | None:
-    if not _has_equal_subscriptions(late):
-        return None
     own = tuple(one for one in late.strategies if one.name == late.own_strategy)
     others = tuple(one for one in late.strategies if one.name != late.own_strategy)
     return _fewest_members(late, own) or _fewest_members(late, others)
 
 
-def _has_equal_subscriptions(late: LateGroupInputs) -> bool:
-    return len({frozenset(member.topics) for member in late.group.spec.members}) == 1
-
-
 def _fewest_members(late: LateGroupInputs, strategies: tuple[PartitionAssignor, ...]) -> MoreMembers | None:
     present, capacity = len(late.group.spec.members), late.capacity_records_per_second
-    useful = {one.name: _useful_members(late, one) for one in strategies}
-    total = fsum(late.produce_rates[partition] for partition in _subscribed_partitions(late))
+    partitions = _subscribed_partitions(late)
+    most = max(present, len(partitions))
+    useful = {one.strategy: most - len(one.idle_members) for one in _outcomes(late, strategies, most - present)}
+    total = fsum(late.produce_rates[partition] for partition in partitions)
     fewest = max(present, floor(total / capacity)) + 1
     for members in range(fewest, min(MAX_MEMBERS, max(useful.values(), default=0)) + 1):
         candidates = tuple(one for one in strategies if members <= useful[one.name])
@@ -257,19 +237,10 @@ def _fewest_members(late: LateGroupInputs, strategies: tuple[PartitionAssignor, 
     return None
 
 
-def _useful_members(late: LateGroupInputs, strategy: PartitionAssignor) -> int:
-    members = max(len(late.group.spec.members), sum(1 for _ in _subscribed_partitions(late)))
-    (outcome,) = _outcomes(late, (strategy,), members - len(late.group.spec.members))
-    return members - len(outcome.idle_members)
-
-
 def _best_sufficient(
     late: LateGroupInputs, strategies: tuple[PartitionAssignor, ...], new_members: int
 ) -> tuple[float, Outcome] | None:
-    """Return the produce rate of the busiest member, and the assignment that rule 6 selects.
-
-    Return None if no assignment is sufficient (rule 3).
-    """
+    """Return the produce rate of the busiest member, and the assignment that rule 6 selects, or None."""
     outcomes = _outcomes(late, strategies, new_members)
     rates = ((one.busiest_records_per_second, one) for one in outcomes)
     sufficient = [(rate, one) for rate, one in rates if rate is not None and rate <= late.target_records_per_second]

@@ -3,8 +3,7 @@
 1. Nothing is computed if an open transaction blocks the group, or if a partition count, a subscription or an assignment
    is unknown. Nothing is computed if the group is not evaluated. Examples are Kafka Connect groups, share groups and
    groups without members.
-2. Nothing is computed for a group with more than `MAX_PARTITIONS` partitions or more than `MAX_MEMBERS` members
-   (`is_too_large`).
+2. Nothing is computed for a group with more than `MAX_PARTITIONS` partitions or more than `MAX_MEMBERS` members.
 3. The produce rate of a partition comes from the rows of the group's lag (`evaluation.lag.rates`). If the group has not
    committed an offset of a partition, the rate of the partition is unknown. Exception: the rate of an empty partition
    is 0.

@@ -1,4 +1,4 @@
-r"""Converts reports to JSON.
+r"""Converts reports and incidents to JSON.
 
 The name of a field contains the unit of its value. Null means unknown. Times are milliseconds since 1970 (UTC).
 `streaming/page/API.md` describes every field. Names from Kafka and from clients are not changed. Characters that are
@@ -14,12 +14,14 @@ from typing import Any
 
 import msgspec
 
+from streaming.evaluation.assignment.drift import StrategyDrift
 from streaming.evaluation.causes.cause import Cause
 from streaming.evaluation.conditions.condition_tracker import Condition
 from streaming.evaluation.facts import FairnessReport
 from streaming.evaluation.report import GroupReport
 from streaming.group.members import GroupMember
 from streaming.page.group import GroupDetail, MemberFacts
+from streaming.page.incidents.listing import IncidentEntry, IncidentListing
 from streaming.page.last_rebalances import LastRebalances
 from streaming.page.overview import OverviewEntry
 from streaming.page.page_input import WatchedCluster
@@ -45,10 +47,7 @@ def monitor_json(watched: WatchedCluster) -> dict[str, Any]:
 
 
 def monitors_json(clusters: Sequence[WatchedCluster]) -> dict[str, Any]:
-    """Return the fields that describe the monitor's state for several clusters.
-
-    If there is only one cluster, its fields are also at the top level of the document.
-    """
+    """Return the fields that describe the monitor's state for several clusters (`OneOrSeveralClusters`)."""
     each = [monitor_json(watched) for watched in clusters]
     return {**(each[0] if len(each) == 1 else {}), "clusters": each}
 
@@ -56,10 +55,7 @@ def monitors_json(clusters: Sequence[WatchedCluster]) -> dict[str, Any]:
 def groups_json(
     clusters: Sequence[WatchedCluster], groups: Iterable[OverviewEntry], total_groups: int
 ) -> dict[str, Any]:
-    """Return the document of a list of groups.
-
-    `groups` contains at most the requested number of groups. `total_groups` counts all groups that match the search.
-    """
+    """Return the document of a list of groups. `total_groups` counts all groups that match the search."""
     listed = [{"cluster": one.cluster, **summary_json(one.group)} for one in groups]
     return {**monitors_json(clusters), "total_groups": total_groups, "groups": listed}
 
@@ -76,7 +72,7 @@ def group_json(
         "worst_partition": _worst_partition(group),
         "assigned_by": group.assignment.assigned_by,
         "members": [_member(one) for one in detail.members],
-        "strategies": [drift_json(msgspec.structs.asdict(drift)) for drift in group.assignment.drifts],
+        "strategies": [drift_json(drift) for drift in group.assignment.drifts],
         "partitions": [asdict(one) for one in detail.partitions],
         "topic_loads": [asdict(one) for one in group.topic_loads],
         "work": [asdict(one) for one in detail.work],
@@ -150,14 +146,8 @@ def _cause(cause: Cause | None) -> dict[str, Any] | None:
 
 
 def _leader(leader: GroupMember | None) -> dict[str, Any] | None:
-    if leader is None:
-        return None
-    return {
-        "member_id": leader.member_id,
-        "group_instance_id": leader.group_instance_id,
-        "client_id": leader.client_id,
-        "client_host": leader.client_host,
-    }
+    names = ("member_id", "group_instance_id", "client_id", "client_host")
+    return None if leader is None else {name: getattr(leader, name) for name in names}
 
 
 def _worst_partition(group: GroupReport) -> dict[str, Any] | None:
@@ -196,17 +186,17 @@ def _whole(amount: float | None) -> int | None:
 
 def _member(facts: MemberFacts) -> dict[str, Any]:
     return {
-        **member_json(msgspec.structs.asdict(facts.member)),
+        **member_json(facts.member),
         "is_leader": facts.is_leader,
         "client_library": facts.library.name if facts.library else None,
         "client_library_evidence": facts.library.evidence if facts.library else None,
     }
 
 
-def member_json(member: dict[str, Any]) -> dict[str, Any]:
+def member_json(member: GroupMember) -> dict[str, Any]:
     """Return the fields of a member."""
     fields = ("owned", "assigned", "target", "pending_revocation")
-    return {**member, **{name: partitions_json(member[name]) for name in fields}}
+    return {**msgspec.structs.asdict(member), **{name: partitions_json(getattr(member, name)) for name in fields}}
 
 
 def partitions_json(partitions: Iterable[tuple[str, int]] | None) -> list[dict[str, Any]] | None:
@@ -214,6 +204,42 @@ def partitions_json(partitions: Iterable[tuple[str, int]] | None) -> list[dict[s
     return None if partitions is None else [{"topic": topic, "partition": number} for topic, number in partitions]
 
 
-def drift_json(drift: dict[str, Any]) -> dict[str, Any]:
+def drift_json(drift: StrategyDrift) -> dict[str, Any]:
     """Return the fields that describe the verdict for one strategy."""
-    return {**drift, "misplaced": [msgspec.structs.asdict(one) for one in drift["misplaced"]]}
+    misplaced = [msgspec.structs.asdict(one) for one in drift.misplaced]
+    return {**msgspec.structs.asdict(drift), "misplaced": misplaced}
+
+
+def incidents_json(listing: IncidentListing) -> dict[str, Any]:
+    """Return the part of the JSON document that describes a list of incidents."""
+    return {
+        "total_incidents": listing.total,
+        "incidents": [_incident_summary(one) for one in listing.entries],
+        "incidents_error": listing.error,
+    }
+
+
+def incident_json(entry: IncidentEntry) -> dict[str, Any]:
+    """Return the part of the JSON document that describes one incident, with its evidence."""
+    return {**_incident_summary(entry), "evidence": [asdict(one) for one in entry.incident.evidence]}
+
+
+def _incident_summary(entry: IncidentEntry) -> dict[str, Any]:
+    incident = entry.incident
+    active_groups = list(incident.active_groups) if incident.is_open else []
+    return {
+        "incident_id": incident.incident_id,
+        "cluster": incident.cluster,
+        "is_open": entry.is_open,
+        "since_ms": incident.since_ms,
+        "quiet_since_ms": incident.quiet_since_ms if entry.is_current else None,
+        "end_ms": incident.end_ms,
+        "merged_into": incident.merged_into,
+        "cause": entry.cause,
+        "runbook_section": entry.runbook_section,
+        "story": entry.story._asdict(),
+        "links": [link._asdict() for link in incident.links],
+        "group_count": incident.group_count,
+        "groups": list(incident.groups),
+        "active_groups": active_groups if entry.is_current else None,
+    }

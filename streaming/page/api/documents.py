@@ -14,11 +14,11 @@ from typing_extensions import NotRequired
 from streaming.evaluation.assignment.drift import StrategyDrift
 from streaming.evaluation.causes.cause import Kind
 from streaming.evaluation.causes.member_work import Work
+from streaming.evaluation.incidents.evidence import Evidence
 from streaming.evaluation.lag.topic_loads import TopicLoad
 from streaming.evaluation.severity.trouble import Trouble
-from streaming.page.group import PartitionLag
+from streaming.page.group import CommitGaps, PartitionLag, WorkShare
 from streaming.page.last_rebalances import DescribedRebalance
-from streaming.page.shared_work import CommitGaps, WorkShare
 from streaming.page.what_if import ChangeOutcomes
 
 DEFAULT_EVENTS, MAX_EVENTS = 100, 1_000
@@ -254,3 +254,53 @@ class EventsError(TypedDict):
     """An error response to a request for events."""
 
     error: str
+
+
+class Story(TypedDict):
+    """The description of an incident in sentences."""
+
+    what_happened: str
+    since_when: str
+    who: str
+    how_bad: str
+    what_now: str
+
+
+class Link(TypedDict):
+    """A coordinator, a client host or a topic that several groups of an incident have in common."""
+
+    kind: str
+    value: str
+
+
+class IncidentFields(TypedDict):
+    """The fields that the list of incidents and the document of one incident have in common."""
+
+    incident_id: str
+    cluster: str
+    is_open: bool | None
+    since_ms: int
+    quiet_since_ms: int | None
+    end_ms: int | None
+    merged_into: str | None
+    cause: str
+    runbook_section: str
+    story: Story
+    links: list[Link]
+    group_count: int
+    groups: list[str]
+    active_groups: list[str] | None
+
+
+class IncidentList(OneOrSeveralClusters):
+    """A list of incidents."""
+
+    total_incidents: int
+    incidents: list[IncidentFields]
+    incidents_error: str | None
+
+
+class IncidentDocument(IncidentFields, Cluster):
+    """One incident, with its evidence."""
+
+    evidence: list[Evidence]

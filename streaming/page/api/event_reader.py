@@ -12,7 +12,7 @@ from typing import Any
 
 from streaming.delta.cells import utc
 from streaming.delta.commit_order import CommittedTable, GoneError, Key, row_key
-from streaming.delta.stored_table import NoTableError, TableReadError
+from streaming.delta.stored_table import NoTableError
 from streaming.page.api.events import (
     EVENT_TYPES,
     BadSinceError,
@@ -26,8 +26,6 @@ from streaming.page.api.events import (
     event_json,
     take,
 )
-
-__all__ = ["EventReader", "GoneError", "NoTableError", "TableReadError"]
 
 MAX_COMMITS = 500
 MAX_ROWS = 5_000
@@ -64,7 +62,7 @@ class EventReader:
         }
 
     def _open(self, kind: EventType) -> CommittedTable | None:
-        """Return the table, or None if it does not exist. Earlier versions of the monitor did not write every table."""
+        """Return the table, or None if an earlier version of the monitor did not write it."""
         try:
             return CommittedTable(self._root, kind.table, kind.columns)
         except NoTableError:

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import binascii
 import json
+import re
 from base64 import b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -54,11 +55,9 @@ class Position(msgspec.Struct, frozen=True, array_like=True):
     """A position in one table. The client has read the first `rows` rows of a day, or of a commit.
 
     For the stored events, `version` is the table version that contains them, and `day` is the date whose rows the
-    client reads. `after` is the key of the last row that the client has read on this day (`delta.commit_order`).
-    `after` is empty in three cases: the client has read no row of the day, the key is too long
-    (`event_reader.MAX_KEY_CHARS`), or an earlier version of the monitor wrote the cursor.
-
-    For later events, `version` is the version of the commit. `day` and `after` are empty.
+    client reads. `after` is the key of the last read row of this day (`delta.commit_order`). `after` is empty if no row
+    was read, if the key is too long (`event_reader.MAX_KEY_CHARS`), or if an earlier version of the monitor wrote the
+    cursor. For later events, `version` is the version of the commit. `day` and `after` are empty.
     """
 
     table_id: str
@@ -77,11 +76,11 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True):
 
 @dataclass(frozen=True, slots=True)
 class EventType:
-    """One type of event and its table.
+    """One type of event and its table. `text` describes a row in a sentence.
 
-    Stored rows are sorted by the columns in `order`. The first column in `order` is the time. The values of all columns
-    in `order` identify a row. `details` lists the columns in the field `details` of the response. `text` describes a
-    row in a sentence. `unused` lists large columns that the reader does not read, because no response needs them.
+    Stored rows are sorted by the columns in `order`. The first of them is the time. Their values identify a row.
+    `details` lists the columns in the field `details` of the response. The reader does not read the large columns in
+    `unused`.
     """
 
     name: str
@@ -99,11 +98,8 @@ class EventType:
     def has_key(self, key: Sequence[KeyValue]) -> bool:
         """Return True if the values have the types of the columns in `order`. The time of a key is in microseconds."""
         columns = [self.table.schema.field(name).type for name in self.order]
-        types = [
-            int,
-            *(str if pa.types.is_string(one) else bool if pa.types.is_boolean(one) else int for one in columns[1:]),
-        ]
-        return [type(value) for value in key] == types
+        others = [str if pa.types.is_string(one) else bool if pa.types.is_boolean(one) else int for one in columns[1:]]
+        return [type(value) for value in key] == [int, *others]
 
 
 def _condition_text(row: Row) -> str:
@@ -131,26 +127,15 @@ EVENT_TYPES = (
         REBALANCES,
         ("record_time", "cluster", "offsets_topic_partition", "offsets_topic_offset", "group_id", "kind"),
         (
-            "generation_id",
-            "kind",
-            "primary_cause",
-            "causes",
-            "members",
-            "protocol",
-            "moved_partitions",
-            "fewest_moves",
-            "offsets_topic_partition",
-            "offsets_topic_offset",
+            *("generation_id", "kind", "primary_cause", "causes", "members", "protocol", "moved_partitions"),
+            *("fewest_moves", "offsets_topic_partition", "offsets_topic_offset"),
         ),
         lambda row: describe_rebalance({**row, "commit_gap": None}),
         frozenset(
-            {
-                "claimed_twice",
-                "eager_claimers",
-                "subscriptions",
-                "rebalances_by_cause_total",
-                "moved_partitions_total",
-            }
+            (
+                *("claimed_twice", "eager_claimers", "subscriptions"),
+                *("rebalances_by_cause_total", "moved_partitions_total"),
+            )
         ),
     ),
     EventType(
@@ -172,15 +157,8 @@ EVENT_TYPES = (
         INCIDENTS,
         ("sampled_time", "cluster", "incident_id", "active"),
         (
-            "incident_id",
-            "active",
-            "since_time",
-            "end_time",
-            "merged_into",
-            "cause",
-            "runbook_section",
-            "groups",
-            "group_count",
+            *("incident_id", "active", "since_time", "end_time", "merged_into", "cause", "runbook_section"),
+            *("groups", "group_count"),
         ),
         _incident_text,
         frozenset({"links", "evidence"}),
@@ -217,10 +195,7 @@ class Poll:
 
 
 def take(streams: Sequence[Stream], limit: int, is_wanted: Callable[[Row], bool]) -> Poll:
-    """Return at most `limit` rows in the order of rule 3.
-
-    Skip rows for which `is_wanted` returns False.
-    """
+    """Return at most `limit` rows in the order of rule 3. Skip rows for which `is_wanted` returns False."""
     positions = {stream.event_type.name: stream.start for stream in streams}
     heads = {stream.event_type.name: next(stream.steps, None) for stream in streams}
     rows: list[tuple[EventType, Row]] = []
@@ -228,23 +203,18 @@ def take(streams: Sequence[Stream], limit: int, is_wanted: Callable[[Row], bool]
         steps = [(stream, step) for stream in waiting if (step := heads[stream.event_type.name])]
         if len(rows) == limit or any(step.row is None for _, step in steps):
             break
-        stream, step = min(steps, key=lambda one: _time_of(*one))
+        stream, step = min(steps, key=lambda one: (one[1].row or {})[one[0].event_type.order[0]])
         name = stream.event_type.name
         if step.row is not None and is_wanted(step.row):
             rows.append((stream.event_type, step.row))
         positions[name], heads[name] = step.position, next(stream.steps, None)
     for stream in streams:
-        head = heads[stream.event_type.name]
+        name, head = stream.event_type.name, heads[stream.event_type.name]
         if head is None:
-            positions[stream.event_type.name] = stream.end
+            positions[name] = stream.end
         elif head.row is None:
-            positions[stream.event_type.name] = head.position
+            positions[name] = head.position
     return Poll(rows, positions, has_more=any(head is not None for head in heads.values()))
-
-
-def _time_of(stream: Stream, step: Step) -> datetime:
-    time: datetime = (step.row or {})[stream.event_type.order[0]]
-    return time
 
 
 def event_json(event_type: EventType, row: Row) -> dict[str, Any]:
@@ -262,7 +232,7 @@ def event_json(event_type: EventType, row: Row) -> dict[str, Any]:
 
 
 def _field(column: str) -> str:
-    return f"{column.removesuffix('_time')}_ms" if column.endswith("_time") else column
+    return re.sub("_time$", "_ms", column)
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - any column

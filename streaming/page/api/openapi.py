@@ -22,16 +22,17 @@ from streaming.page.api.documents import (
     EventsError,
     GroupDocument,
     GroupList,
+    IncidentDocument,
+    IncidentList,
 )
 from streaming.page.api.field_descriptions import field_descriptions
-from streaming.page.api.incident_documents import IncidentDocument, IncidentList
 from streaming.page.api.past_documents import Comparison, PastError, PastGroupDocument, PastGroupList
 from streaming.page.finding.search import FILTERS, SORTS, WITHOUT_PAST
 
 ADDRESS = "/api/v1/openapi.json"
 _SCHEMAS = "#/components/schemas/"
 _Response = tuple[str, str, tuple[str, ...]]
-"""A status, its description, and the names of the schemas. A response with this status matches one of the schemas."""
+"""A status, its description, and the names of the schemas. The response matches one of them, or is any object."""
 
 _UNKNOWN: _Response = (
     "404",
@@ -80,6 +81,7 @@ _CATCHING_UP: _Response = (
 @lru_cache(maxsize=1)
 def openapi_document() -> Mapping[str, Any]:
     """Return the OpenAPI document."""
+    cluster = _parameter("cluster", "Name of a cluster. The response contains only this cluster.")
     return {
         "openapi": "3.1.0",
         "info": {
@@ -91,21 +93,16 @@ def openapi_document() -> Mapping[str, Any]:
         },
         "servers": [{"url": "/"}],
         "security": [{}, {"basic": []}],
-        "paths": _paths(),
+        "paths": {
+            **_group_paths(cluster),
+            **_incident_paths(cluster),
+            **_event_paths(cluster),
+            ADDRESS: _get("getOpenApi", "This document", [], (("200", "The OpenAPI document.", ()), _WRONG_QUERY)),
+        },
         "components": {
             "securitySchemes": {"basic": {"type": "http", "scheme": "basic"}},
             "schemas": _schemas(),
         },
-    }
-
-
-def _paths() -> dict[str, Any]:
-    cluster = _parameter("cluster", "Name of a cluster. The response contains only this cluster.")
-    return {
-        **_group_paths(cluster),
-        **_incident_paths(cluster),
-        **_event_paths(cluster),
-        ADDRESS: _get("getOpenApi", "This document", [], (("200", "The OpenAPI document.", ()), _WRONG_QUERY)),
     }
 
 
@@ -136,11 +133,10 @@ def _group_paths(cluster: Mapping[str, Any]) -> dict[str, Any]:
         _UNKNOWN,
         _CATCHING_UP,
     )
-    present_orders = ", ".join(f"`{name}`" for name in WITHOUT_PAST)
     order = _parameter(
         "sort",
         "The order of the groups. The default is `trouble`. The values"
-        f" {present_orders} are not possible together with `at`.",
+        f" {', '.join(f'`{name}`' for name in WITHOUT_PAST)} are not possible together with `at`.",
         {"type": "string", "enum": list(SORTS)},
     )
     limit = _parameter("limit", "Maximum number of groups.", {"type": "integer", "minimum": 0, "maximum": MAX_LISTED})
@@ -224,7 +220,7 @@ def _parameter(name: str, description: str, schema: Mapping[str, Any] | None = N
 
 
 def _in_path(name: str, description: str) -> dict[str, Any]:
-    return {"name": name, "in": "path", "required": True, "description": description, "schema": {"type": "string"}}
+    return {**_parameter(name, description), "in": "path", "required": True}
 
 
 def _get(
@@ -233,10 +229,10 @@ def _get(
     parameters: Sequence[Mapping[str, Any]],
     responses: Sequence[_Response],
 ) -> dict[str, Any]:
-    answers: dict[str, Any] = {
-        status: {"description": description, "content": {"application/json": {"schema": _one_of(names)}}}
-        for status, description, names in responses
-    }
+    answers: dict[str, Any] = {}
+    for status, description, names in responses:
+        schema = {"anyOf": [{"$ref": f"{_SCHEMAS}{name}"} for name in names]} if names else {"type": "object"}
+        answers[status] = {"description": description, "content": {"application/json": {"schema": schema}}}
     busy = answers.get("503", {"description": "", "content": {}})
     answers["401"] = {"description": _NO_USER, "content": _PLAIN_TEXT}
     answers["503"] = {
@@ -244,11 +240,6 @@ def _get(
         "content": {**busy["content"], **_PLAIN_TEXT},
     }
     return {"get": {"operationId": operation, "summary": summary, "parameters": list(parameters), "responses": answers}}
-
-
-def _one_of(names: Sequence[str]) -> Mapping[str, Any]:
-    """Return the schema of a response that matches one of the schemas. Without names, the response is any object."""
-    return {"anyOf": [{"$ref": f"{_SCHEMAS}{name}"} for name in names]} if names else {"type": "object"}
 
 
 def _schemas() -> dict[str, Any]:
@@ -262,7 +253,7 @@ def _schemas() -> dict[str, Any]:
 
 
 def _described(schema: Mapping[str, Any], descriptions: Mapping[str, str]) -> dict[str, Any]:
-    """Return a schema with the descriptions of its fields. The first line of its docstring describes the schema itself.
+    """Return a schema with the descriptions of its fields. The first line of its docstring describes the schema.
 
     In the description, `null` replaces None. Only the schemas in `_WITH_OPTIONAL_FIELDS` have optional fields. A
     response always contains all other fields, so the schemas have no default values.

@@ -28,7 +28,10 @@ def parameter_refusal(path: str, query: str) -> str | None:
     >>> parameter_refusal("/api/v1/incidents/0a", "cluster=eu")
     'unknown parameter `cluster`: this address has no parameters'
     """
-    schemas = _schemas_of(path)
+    by_path, by_prefix = _known_addresses()
+    schemas = by_path.get(path)
+    if schemas is None:
+        schemas = next((schemas for prefix, schemas in by_prefix.items() if path.startswith(prefix)), None)
     if schemas is None:
         return None
     for name, value in parameters(query):
@@ -43,7 +46,7 @@ def parameter_refusal(path: str, query: str) -> str | None:
 
 
 def _allowed_values(schema: Mapping[str, Any], value: str) -> str | None:
-    """If the schema does not allow the value, return a description of the allowed values. Otherwise, return None."""
+    """If the schema does not allow the value, return a description of the allowed values."""
     if "enum" in schema:
         return None if value in schema["enum"] else f"one of {_quote(schema['enum'])}"
     if schema["type"] == "integer":
@@ -55,14 +58,6 @@ def _allowed_values(schema: Mapping[str, Any], value: str) -> str | None:
 
 def _quote(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
-
-
-def _schemas_of(path: str) -> _Schemas | None:
-    """Return the parameters of an address. Return None if the API does not have the address."""
-    by_path, by_prefix = _known_addresses()
-    if path in by_path:
-        return by_path[path]
-    return next((schemas for prefix, schemas in by_prefix.items() if path.startswith(prefix)), None)
 
 
 @lru_cache(maxsize=1)

@@ -19,7 +19,7 @@ from streaming.page.overview import OverviewEntry
 from streaming.page.past.views import CoveredCluster
 from streaming.page.rebalance_rows import rebalances_of
 from streaming.past.comparison import Comparison
-from streaming.past.report import NOT_STORED, PastGroup
+from streaming.past.report import NOT_STORED, Findings, PastGroup
 from streaming.past.rows import Row
 
 
@@ -47,14 +47,10 @@ def past_groups_json(
     causes: Mapping[tuple[str, str], Row],
 ) -> dict[str, Any]:
     """Return the document of the groups at the time `at_ms`. The keys of `causes` are pairs of cluster and group id."""
-    listed = [
-        {
-            "cluster": one.cluster,
-            **summary_json(one.group),
-            "cause": _cause(causes.get((one.cluster, one.group.group_id))),
-        }
-        for one in groups
-    ]
+    listed = []
+    for one in groups:
+        cause = _cause(causes.get((one.cluster, one.group.group_id)))
+        listed.append({"cluster": one.cluster, **summary_json(one.group), "cause": cause})
     return {**past_json(at_ms, clusters), "total_groups": total_groups, "groups": listed}
 
 
@@ -66,11 +62,11 @@ def past_group_json(at_ms: int, cluster: CoveredCluster, past: PastGroup) -> dic
         "cluster": cluster.cluster,
         **summary_json(group),
         "cause": _cause(past.findings.cause),
-        "last_findings": _last_findings(past),
+        "last_findings": None if past.last_findings is None else _findings(past.last_findings),
         "record_timestamp_ms": group.membership.record_timestamp_ms,
         "assigned_by": group.assignment.assigned_by,
-        "members": [member_json(msgspec.structs.asdict(member)) for member in leader_first(group.members)],
-        "strategies": [drift_json(msgspec.structs.asdict(drift)) for drift in group.assignment.drifts],
+        "members": [member_json(member) for member in leader_first(group.members)],
+        "strategies": [drift_json(drift) for drift in group.assignment.drifts],
         "partitions": [asdict(one) for one in past.partitions],
         "rebalances": [asdict(one) for one in rebalances_of(past.rebalances)],
     }
@@ -111,13 +107,11 @@ def _generation(generation: Membership) -> Mapping[str, Any]:
     }
 
 
-def _last_findings(past: PastGroup) -> Mapping[str, Any] | None:
-    if past.last_findings is None:
-        return None
+def _findings(findings: Findings) -> Mapping[str, Any]:
     return {
-        "conditions": [condition_json(one) for one in past.last_findings.conditions],
-        "cause": _cause(past.last_findings.cause),
-        "incident_id": past.last_findings.incident.incident_id if past.last_findings.incident else None,
+        "conditions": [condition_json(one) for one in findings.conditions],
+        "cause": _cause(findings.cause),
+        "incident_id": findings.incident.incident_id if findings.incident else None,
     }
 
 

@@ -8,22 +8,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from assignors import TopicPartition
+from streaming.evaluation.assignment.member_shares import lag_of
 from streaming.evaluation.report import GroupReport
 from streaming.group.members import GroupMember, host_name
 from streaming.group.printable import by_topic
+from streaming.page.finding.topic import total
 from streaming.page.page_input import WatchedCluster
 
 
 @dataclass(frozen=True, slots=True)
 class MemberOnHost:
-    """One member on the host. `topics` lists the owned partitions: each topic with its partition numbers as ranges.
-
-    `partitions` is None if the assignment of the member is unknown.
-    """
+    """One member on the host. `topics` lists each topic with its owned partitions as ranges. None means unknown."""
 
     group: GroupReport
     member: GroupMember
@@ -34,11 +32,7 @@ class MemberOnHost:
 
 @dataclass(frozen=True, slots=True)
 class HostDetail:
-    """All members on a host. The members of the worst group come first.
-
-    `partitions` and `lag` are sums over all members on the host. A sum is None if the value of at least one member is
-    unknown.
-    """
+    """All members on a host, first those of the worst group. A sum is None if the value of one member is unknown."""
 
     host: str
     members: tuple[MemberOnHost, ...]
@@ -53,15 +47,13 @@ def host_detail(watched: WatchedCluster, host: str) -> HostDetail | None:
     members = tuple(_members(watched, reports, host))
     if not members:
         return None
-    return HostDetail(
-        host, members, len(reports), _sum(one.partitions for one in members), _sum(one.lag for one in members)
-    )
+    partitions, lag = total(one.partitions for one in members), total(one.lag for one in members)
+    return HostDetail(host, members, len(reports), partitions, lag)
 
 
 def _members(watched: WatchedCluster, reports: Iterable[GroupReport], host: str) -> Iterator[MemberOnHost]:
     lags = watched.lag.by_partition if watched.lag else {}
     for report in reports:
-        lag_of: Mapping[TopicPartition, int | None] = {} if report.is_blocked else lags.get(report.group_id, {})
         for member in report.members.each:
             if host_name(member.client_host) == host:
                 assigned = None if report.is_blocked else member.assigned
@@ -70,14 +62,5 @@ def _members(watched: WatchedCluster, reports: Iterable[GroupReport], host: str)
                     member,
                     None if assigned is None else len(assigned),
                     by_topic(assigned or ()),
-                    None if assigned is None else _sum(lag_of.get(one) for one in assigned),
+                    lag_of(assigned, lags.get(report.group_id, {})),
                 )
-
-
-def _sum(values: Iterable[int | None]) -> int | None:
-    total = 0
-    for value in values:
-        if value is None:
-            return None
-        total += value
-    return total

@@ -14,10 +14,9 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[Row]):
-    """The rows of one page. `first` is the number of the first row, counted from 1. If there are no rows, `first` is 0.
+    """The rows of one page. `first` is the number of the first row, counted from 1, or 0 without rows.
 
-    `before` and `after` are the addresses of the previous page and the next page. The first page has no previous page,
-    and the last page has no next page.
+    `before` and `after` are the addresses of the previous page and the next page, if they exist.
     """
 
     rows: Sequence[Row]
@@ -33,9 +32,9 @@ class Page(Generic[Row]):
 
 
 def page_of(rows: Sequence[Row], address: Address, parameter: str, anchor: str) -> Page[Row]:
-    """Return the page that a request selects from `rows`.
+    """Return the page that a request selects from `rows`, or the last page if the request asks for more rows.
 
-    The value of `parameter` is the number of rows before this page. If the value is too large, return the last page.
+    `parameter` contains the number of rows before this page.
 
     >>> page = page_of(range(120), Address("/t", "from=100"), "from", "rows")
     >>> page.first, page.last, page.before, page.after

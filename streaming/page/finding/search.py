@@ -56,15 +56,10 @@ def search_of(address: Address) -> Search:
     return Search(filters, sort if sort in SORTS else BY_TROUBLE)
 
 
-def values_of(group: GroupReport, name: str) -> Iterable[str]:
-    """Return the values of a group for the filter `name`, for example all topics of the group."""
-    return _VALUES[name](group)
-
-
 def found_names(group: GroupReport, kind: str, text: str) -> list[str]:
     """Return the topics or the client hosts (`kind`) of a group, sorted. Names that contain `text` come first."""
     folded = text.casefold()
-    return sorted(values_of(group, kind), key=lambda name: (folded not in name.casefold(), name))
+    return sorted(_VALUES[kind](group), key=lambda name: (folded not in name.casefold(), name))
 
 
 def count_values(groups: Iterable[GroupReport]) -> Choices:
@@ -72,7 +67,7 @@ def count_values(groups: Iterable[GroupReport]) -> Choices:
     counts: Choices = {name: Counter() for name in VALUES}
     for group in groups:
         for name in VALUES:
-            counts[name].update(value for value in values_of(group, name) if value)
+            counts[name].update(value for value in _VALUES[name](group) if value)
     return counts
 
 
@@ -93,11 +88,12 @@ _VALUES: Mapping[str, Callable[[GroupReport], Iterable[str]]] = {
     "strategy": lambda group: (group.membership.protocol or "",),
     "team": lambda group: (group.limits.team,),
 }
+"""The values of a group for each filter, for example all topics of the group."""
 
 
 def _by_first_name(name: str) -> Callable[[GroupReport], tuple[bool, str]]:
     def key(group: GroupReport) -> tuple[bool, str]:
-        first = min(values_of(group, name), default="")
+        first = min(_VALUES[name](group), default="")
         return not first, first.casefold()
 
     return key

@@ -28,10 +28,9 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class TopicGroup:
-    """One group that reads the topic. None means unknown.
+    """One group that reads the topic. The numbers include only partitions of the topic. None means unknown.
 
-    `owned_partitions`, `lag` and `consumed_records_per_second` include only partitions of the topic. `lag` is None if a
-    partition has an unknown lag, or if no partition has a committed offset.
+    `lag` is None if a partition has an unknown lag, or if no partition has a committed offset.
     """
 
     group: GroupReport
@@ -60,10 +59,10 @@ class TopicPartitionRow:
 
 @dataclass(frozen=True, slots=True)
 class TopicDetail:
-    """Everything that the page of a topic shows. `groups` are sorted by trouble. `load` is None if the load is unknown.
+    """Everything that the page of a topic shows. `groups` are sorted by trouble. None means unknown.
 
-    `partition_count` is None if the last sample is stale. `produced_records_per_second` is None if the produce rate of
-    one partition is unknown.
+    `partition_count` is None if the last sample is stale. The produce rate is None if the rate of one partition is
+    unknown.
     """
 
     topic: str
@@ -84,17 +83,18 @@ def topic_detail(watched: WatchedCluster, topic: str) -> TopicDetail | None:
         return None
     rows = lag.rows_of_topic(topic) if lag else ()
     readable = [report for report in reports if not report.is_blocked]
-    owners = {report.group_id: _owners(report, topic) for report in readable if report.members.snapshot}
+    owners = {
+        report.group_id: {number: one for (name, number), one in report.members.owners.items() if name == topic}
+        for report in readable
+        if report.members.snapshot
+    }
     count = sampled.partitions if sampled else None
     ends = sample.end_offsets if sample else {}
     load = lag.topic_loads.get(topic) if lag else None
     partitions = tuple(_partitions(topic, range(count or 0), ends, owners, rows))
-    produced = load.produced_records_per_second if load else _sum(one.produced_records_per_second for one in partitions)
+    rates = [one.produced_records_per_second for one in partitions]
+    produced = load.produced_records_per_second if load else total(rates)
     return TopicDetail(topic, count, produced, load, tuple(_topic_groups(reports, owners, rows)), partitions)
-
-
-def _owners(report: GroupReport, topic: str) -> Mapping[int, GroupMember]:
-    return {number: member for (name, number), member in report.members.owners.items() if name == topic}
 
 
 def _topic_groups(
@@ -104,18 +104,17 @@ def _topic_groups(
     for row in rows:
         rows_by_group[row["group_id"]].append(row)
     for report in reports:
-        own, committed = owners.get(report.group_id), rows_by_group[report.group_id]
-        if report.is_blocked:
-            committed = []
+        own, committed = owners.get(report.group_id), [] if report.is_blocked else rows_by_group[report.group_id]
         yield TopicGroup(
             report,
             None if own is None or not report.are_owners_known else len(own),
-            _sum(row["lag"] for row in committed),
-            _sum(row["consumed_records_per_second"] for row in committed),
+            total(row["lag"] for row in committed),
+            total(row["consumed_records_per_second"] for row in committed),
         )
 
 
-def _sum(values: Iterable[Any]) -> Any:  # noqa: ANN401 - int or float
+def total(values: Iterable[Any]) -> Any:  # noqa: ANN401 - int or float
+    """Return the sum, or None if a value is unknown or if there are no values."""
     each = [*values]
     return None if not each or None in each else sum(each)
 

@@ -4,12 +4,11 @@
    state contains no incidents until the cluster is ready. While the cluster is not ready, all incidents come from the
    table.
 2. `?group=` selects the incidents that have evidence about this group.
-3. Open incidents come first, sorted by their number of groups, the largest number first. Open incidents with the same
-   number of groups are sorted by start time, the newest first. Ended incidents follow, the newest first.
+3. Open incidents come first, those with the most groups first, and then the newest first. Ended incidents follow, the
+   newest first.
 4. While the cluster is not ready, the monitor does not know whether an open incident has ended. An incident that is
-   open in the table has possibly ended. The list sorts possibly open incidents like open incidents. The values of
-   possibly open incidents come from the last sample. Exception: with a fresh sample, the monitor always knows whether a
-   coordinator is missing.
+   open in the table has possibly ended. The list sorts possibly open incidents like open incidents. Their values come
+   from the last sample. Exception: with a fresh sample, the monitor always knows whether a coordinator is missing.
 """
 
 from __future__ import annotations
@@ -69,11 +68,9 @@ class IncidentTable(Protocol):
 
     def recent(self, now_ms: int) -> StoredIncidents:
         """Return the incidents that recently changed, without their evidence."""
-        ...
 
     def find(self, incident_id: str, now_ms: int) -> StoredIncidents:
         """Return the incident with this id. The result is empty if no such incident exists."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,27 +96,24 @@ class IncidentListing:
 class IncidentLag(NamedTuple):
     """The lag of the groups of an incident at the last sample.
 
-    `most_behind` is the report of the group with the largest lag in seconds. Groups with an unknown lag in records are
-    ignored. `most_behind` is None if the lag in seconds of every other group is 0 or unknown. `unknown_groups` is the
-    number of groups whose lag is unknown.
+    `most_behind` is the group with the largest lag in seconds, or None if no group has a known lag above 0 seconds.
+    Groups with an unknown lag in records are ignored. `unknown_groups` counts the groups with an unknown lag.
     """
 
     most_behind: GroupReport | None = None
     unknown_groups: int = 0
 
 
-class FoundIncident(NamedTuple):
-    """An incident and its cluster. `found` is None if the monitor did not find the incident.
+FoundIncident = tuple[tuple[WatchedCluster, IncidentEntry] | None, str | None]
+"""The result of `find_incident`: the incident with its cluster, and an error.
 
-    `error` is set if a table that possibly contains the incident could not be read.
-    """
-
-    found: tuple[WatchedCluster, IncidentEntry] | None = None
-    error: str | None = None
+The incident is None if the monitor did not find it. The error is the reason why a table that possibly contains the
+incident could not be read.
+"""
 
 
 def incident_entry(known: KnownIncident) -> IncidentEntry:
-    """Return an incident with its cause, its section of the runbook, and its sentences."""
+    """Compute the cause, the section of the runbook, and the sentences of an incident."""
     incident, is_current = known
     kind = incident_cause(incident).kind
     return IncidentEntry(incident, kind, ADVICE[kind].runbook_section, story(incident, utc_text), is_current)
@@ -132,19 +126,19 @@ def open_incidents(clusters: Sequence[WatchedCluster]) -> Sequence[KnownIncident
 
 def list_incidents(clusters: Sequence[tuple[WatchedCluster, IncidentTable]], group_id: str | None) -> IncidentListing:
     """Return the incidents of the clusters (rule 1). If `group_id` is set, select incidents by group (rule 2)."""
-    found, errors = list[KnownIncident | IncidentEntry](), list[str]()
+    found, error = list[KnownIncident | IncidentEntry](), None
     for watched, reader in clusters:
         stored = reader.recent(watched.now_ms)
         current = {one.incident_id for one in watched.view.incidents}
         found += _at_last_sample(watched)
         found += [one for one in stored.entries if one.incident.incident_id not in current]
-        errors += [stored.error] if stored.error else []
+        error = error or stored.error
     selected = [one for one in found if group_id is None or group_id in one.incident.groups]
     listed = sorted(selected, key=_list_order)[:MAX_LISTED]
     entries = tuple(one if isinstance(one, IncidentEntry) else incident_entry(one) for one in listed)
     possibly_open = sum(not one.is_current for one in selected)
     is_open = sum(one.is_current and one.incident.is_open for one in selected)
-    return IncidentListing(entries, len(selected), is_open, possibly_open, next(iter(errors), None))
+    return IncidentListing(entries, len(selected), is_open, possibly_open, error)
 
 
 def lag_at_last_sample(watched: WatchedCluster, incident: Incident) -> IncidentLag:
@@ -162,26 +156,26 @@ def lag_at_last_sample(watched: WatchedCluster, incident: Incident) -> IncidentL
 
 def find_incident(clusters: Sequence[tuple[WatchedCluster, IncidentTable]], incident_id: str) -> FoundIncident:
     """Search the clusters for the incident with this id."""
-    errors = list[str]()
     for watched, _ in clusters:
         for known in _at_last_sample(watched):
             if known.incident.incident_id == incident_id:
-                return FoundIncident((watched, incident_entry(known)))
+                return (watched, incident_entry(known)), None
+    error = None
     for watched, reader in clusters:
         stored = reader.find(incident_id, watched.now_ms)
-        for entry in stored.entries:
-            return FoundIncident((watched, entry))
-        errors += [stored.error] if stored.error else []
-    return FoundIncident(error=next(iter(errors), None))
+        if stored.entries:
+            return (watched, stored.entries[0]), None
+        error = error or stored.error
+    return None, error
 
 
 def _at_last_sample(watched: WatchedCluster) -> Sequence[KnownIncident]:
     is_ready, is_fresh = watched.phase == READY, watched.is_fresh
-    return [KnownIncident(one, is_ready or (is_fresh and _has_no_coordinator(one))) for one in watched.view.incidents]
-
-
-def _has_no_coordinator(incident: Incident) -> bool:
-    return any(one.name == NO_COORDINATOR and one.until_ms is None for one in incident.evidence)
+    known = []
+    for incident in watched.view.incidents:
+        lacks_coordinator = any(one.name == NO_COORDINATOR and one.until_ms is None for one in incident.evidence)
+        known.append(KnownIncident(incident, is_ready or (is_fresh and lacks_coordinator)))
+    return known
 
 
 def _list_order(known: KnownIncident | IncidentEntry) -> tuple[bool, int, int, str]:

@@ -10,14 +10,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from datetime import date, datetime, timedelta
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Any
 
 from deltalake.exceptions import DeltaError
 
 from streaming.delta.cells import utc
 from streaming.delta.incident_rows import restore_incident
-from streaming.delta.stored_incidents import find_incident_row, incident_summaries
+from streaming.delta.stored import find_incident_row, incident_summaries
 from streaming.errors import RemedyError
 from streaming.evaluation.incidents.story import Story
 from streaming.page.incidents.listing import IncidentEntry, KnownIncident, StoredIncidents, incident_entry
@@ -29,10 +30,7 @@ _IS_ID = re.compile("[0-9a-f]{12}")
 
 
 class IncidentReader:
-    """Reads the table in the folder `root`.
-
-    `monotonic_seconds` returns the time of a clock that never goes backwards.
-    """
+    """Reads the table in the folder `root`. `monotonic_seconds` is a clock that never goes backwards."""
 
     def __init__(self, root: str, cluster: str, monotonic_seconds: Callable[[], float]) -> None:
         self._root = root
@@ -54,24 +52,16 @@ class IncidentReader:
         since = utc(now_ms) - timedelta(days=RECENT_DAYS)
         dates = [since.date() + timedelta(days=number) for number in range(RECENT_DAYS + 2)]
         try:
-            entries = self._summaries(dates, since) if incident_id is None else self._entries(incident_id, dates)
+            if incident_id is None:
+                rows = incident_summaries(self._root, self._cluster, dates)
+                return StoredIncidents(tuple(_summary(row) for row in rows if row["sampled_time"] >= since))
+            row = find_incident_row(self._root, self._cluster, incident_id, dates)
+            entries = [] if row is None else [incident_entry(KnownIncident(restore_incident(row), not row["active"]))]
+            return StoredIncidents(tuple(entries))
         except (RemedyError, DeltaError, OSError, ValueError) as error:
             return StoredIncidents(error=f"the table incidents cannot be read ({type(error).__name__})")
-        return StoredIncidents(tuple(entries))
 
-    def _summaries(self, dates: Sequence[date], since: datetime) -> Sequence[IncidentEntry]:
-        return [
-            IncidentEntry(
-                restore_incident(row),
-                row["cause"],
-                row["runbook_section"],
-                Story(*row["story"]),
-                is_current=not row["active"],
-            )
-            for row in incident_summaries(self._root, self._cluster, dates)
-            if row["sampled_time"] >= since
-        ]
 
-    def _entries(self, incident_id: str, dates: Sequence[date]) -> Sequence[IncidentEntry]:
-        row = find_incident_row(self._root, self._cluster, incident_id, dates)
-        return [] if row is None else [incident_entry(KnownIncident(restore_incident(row), not row["active"]))]
+def _summary(row: Mapping[str, Any]) -> IncidentEntry:
+    story, is_current = Story(*row["story"]), not row["active"]
+    return IncidentEntry(restore_incident(row), row["cause"], row["runbook_section"], story, is_current)

@@ -27,9 +27,9 @@ def group_dashboard(grafana_url: str, cluster: str, group_id: str, span: str = "
 def group_dashboard_between(  # noqa: PLR0913, PLR0917 - the parts of an address
     grafana_url: str, cluster: str, group_id: str, from_ms: int, to_ms: int | None, margin_ms: int = 0
 ) -> str | None:
-    """Return the address of a group's dashboard for a time range. If `to_ms` is None, the range ends now.
+    """Return the address of a group's dashboard for a time range, which is `margin_ms` longer at each end.
 
-    The range starts `margin_ms` before `from_ms`. If `to_ms` is not None, the range ends `margin_ms` after `to_ms`.
+    If `to_ms` is None, the range ends now.
 
     >>> group_dashboard_between("https://grafana", "eu", "a", 1_600_000, None, margin_ms=600_000)
     'https://grafana/d/rebalance-monitor-group?var-cluster=eu&var-group=a&from=1000000&to=now'

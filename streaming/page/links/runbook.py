@@ -59,8 +59,6 @@ SECTIONS: Final[Mapping[str, str]] = MappingProxyType(
 )
 """The section about each trouble. The key is the part of `Trouble.word` before the colon."""
 
-_FIRST_PANEL_NUMBER, _PANEL_NUMBERS = 1_000, 1_000_000
-
 
 def runbook_link(links: LinkSettings, trouble: Trouble) -> str | None:
     """Return the address of the section about a trouble. Return None if there is no link (rules 1 and 2).
@@ -85,4 +83,4 @@ def section_link(links: LinkSettings, section: str) -> str | None:
 
 def _panel_number(section: str) -> int:
     """Return the Grafana panel id of the section. `dashboards.alerts.links.panel_number` computes the same id."""
-    return _FIRST_PANEL_NUMBER + crc32(section.encode()) % _PANEL_NUMBERS
+    return 1_000 + crc32(section.encode()) % 1_000_000

@@ -23,10 +23,7 @@ HOUR_MS = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class PastMoment:
-    """The moment that `?at=` selects. `earlier` is one hour before the moment. `later` is one hour after the moment.
-
-    `later` is None if one hour after the moment is in the future.
-    """
+    """The moment that `?at=` selects, one hour earlier, and one hour later. `later` is None if it is in the future."""
 
     at_ms: int
     text: str
@@ -51,10 +48,10 @@ def past_moment(at_ms: int, now_ms: int) -> PastMoment:
 
 @dataclass(frozen=True, slots=True)
 class CoveredCluster:
-    """The times that the tables cover for one cluster.
+    """The times that the tables cover for one cluster. `refusal` is set if they lack the requested moments.
 
-    `refusal` is set if the tables do not cover the requested moments. `measurement` is the last measurement before the
-    moment of `?at=`. `measurement` is None if `refusal` is set, or if the request has no `?at=`.
+    `measurement` is the last measurement before the moment of `?at=`. It is None if `refusal` is set, or without
+    `?at=`.
     """
 
     cluster: str
@@ -69,7 +66,7 @@ class CoveredCluster:
 
 
 def measurement_gap(measurement: Measurement) -> str | None:
-    """Return a warning if the last measurement before the moment is too old. Return None if the measurement is recent.
+    """Return a warning if the last measurement before the moment is too old, or None.
 
     >>> print(measurement_gap(Measurement()))
     The tables have no measurement before this time. So lag, status, conditions, causes and incidents are unknown.
@@ -83,10 +80,7 @@ def measurement_gap(measurement: Measurement) -> str | None:
 
 
 def last_findings(past: PastGroup) -> Sequence[str]:
-    """Return sentences about the conditions and the cause of lag at the last measurement.
-
-    The result is empty if the last measurement is recent.
-    """
+    """Describe the conditions and the cause of lag at the last measurement. Empty if the measurement is recent."""
     last = past.last_findings or Findings()
     sentences = [
         f"{one.name.replace('_', ' ')} since {utc_text(one.since_ms)}{f': {one.detail}' if one.detail else ''}"
@@ -100,10 +94,10 @@ def last_findings(past: PastGroup) -> Sequence[str]:
 
 @dataclass(frozen=True, slots=True)
 class PastMember:
-    """One member at the moment `?at=`. `topics` lists the partitions: each topic with its partition numbers as ranges.
+    """One member at the moment `?at=`. `topics` lists each topic with its partition numbers as ranges.
 
     None means unknown. `partitions` counts the partitions that the leader or the coordinator assigned to the member.
-    `expected` counts the partitions that the group's strategy assigns to the member.
+    `expected` counts the partitions that the group's strategy assigns to it.
     """
 
     member: GroupMember
@@ -131,10 +125,7 @@ def past_members(group: GroupReport, lag: Mapping[TopicPartition, int | None]) -
 
 @dataclass(frozen=True, slots=True)
 class PastChange:
-    """The change of one member between two generations.
-
-    `lost` and `gained` list each topic with its partition numbers as ranges. They are None if unknown.
-    """
+    """The change of one member between two generations. `lost` and `gained` are None if unknown."""
 
     name: str
     member_id: str

@@ -9,7 +9,7 @@ from typing import Any
 from streaming.config.links import LinkSettings
 from streaming.page.addresses import Address, argument
 from streaming.page.api.as_json import encode, monitors_json
-from streaming.page.clusters import NO_CLUSTER, NONE, SEVERAL, ClusterView, Refusal, select_clusters
+from streaming.page.clusters import NO_CLUSTER, NONE, SEVERAL, ClusterView, Refusal
 from streaming.page.page_input import CATCHING_UP, WatchedCluster
 from streaming.page.rendering import page
 
@@ -20,7 +20,7 @@ BAD_REQUEST, NOT_FOUND, GONE, UNAVAILABLE = "400 Bad Request", "404 Not Found", 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A response. The application adds the headers that every response has."""
+    """A response without the headers that every response has."""
 
     body: bytes
     content_type: str
@@ -37,8 +37,9 @@ class Site:
     links: LinkSettings
 
     def select_clusters(self, query: str) -> Sequence[ClusterView]:
-        """Return the clusters that `?cluster=` selects. Without `?cluster=`, return all clusters."""
-        return select_clusters(self.clusters, argument(query, "cluster"))
+        """Return the clusters that `?cluster=` selects (`clusters`, rules 1 and 2)."""
+        name = argument(query, "cluster")
+        return [one for one in self.clusters if not name or name == one.cluster]
 
     def page(self, template: str, clusters: Sequence[WatchedCluster], status: str = OK, **values: Any) -> Answer:  # noqa: ANN401 - templates accept all types
         """Return a page. `clusters` are the clusters that the page shows."""

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from streaming.page.addresses import Address, argument, optional_argument
-from streaming.page.api.as_json import monitor_json, monitors_json
+from streaming.page.addresses import Address, argument
+from streaming.page.api.as_json import incident_json, incidents_json, monitor_json, monitors_json
 from streaming.page.finding.paging import page_of
-from streaming.page.incidents.as_json import incident_json, incidents_json
 from streaming.page.incidents.listing import (
     FoundIncident,
     IncidentListing,
@@ -26,75 +25,71 @@ from streaming.page.routes.answers import FOUND, NOT_FOUND, TEXT, UNAVAILABLE, A
 _PAGE, _API = "/incidents", "/api/v1/incidents"
 
 
-class IncidentPages:
-    """Answers requests for pages and JSON documents of incidents."""
-
-    def __init__(self, site: Site) -> None:
-        self._site = site
-
-    def answer(self, path: str, query: str) -> Answer | None:
-        """Answer a request about incidents. Return None if the request is for a different address."""
-        if path == _PAGE:
-            return self._list_page(query)
-        if path == _API:
-            return self._list_document(query)
-        if path.startswith(f"{_PAGE}/"):
-            return self._page(path.removeprefix(f"{_PAGE}/"), query)
-        if path.startswith(f"{_API}/"):
-            return self._document(path.removeprefix(f"{_API}/"))
-        return None
-
-    def _list(self, query: str) -> tuple[Sequence[WatchedCluster], IncidentListing, str | None]:
-        clusters = [(one.watch(), one.incidents) for one in self._site.select_clusters(query)]
-        group_id = optional_argument(query, "group")
-        return [watched for watched, _ in clusters], list_incidents(clusters, group_id), group_id
-
-    def _list_page(self, query: str) -> Answer:
-        watched, listing, group_id = self._list(query)
-        if not watched:
-            return self._site.no_such_cluster()
-        if group_id is not None and len(listing.open) == 1:
-            address = f"{_PAGE}/{listing.open[0].incident.incident_id}"
-            return Answer(b"", TEXT, FOUND, headers=(("Location", address),))
-        return self._site.page(
-            "incidents.html",
-            watched,
-            listing=listing,
-            group_id=group_id,
-            selected_cluster=argument(query, "cluster"),
-            address=Address(_PAGE, query),
-        )
-
-    def _list_document(self, query: str) -> Answer:
-        watched, listing, _ = self._list(query)
+def answer_incidents(site: Site, path: str, query: str) -> Answer | None:
+    """Answer a request about incidents. Return None if the request is for a different address."""
+    if path == _PAGE:
+        return _list_page(site, query)
+    if path == _API:
+        watched, listing = _list(site, query)
         if not watched:
             return error([], "no such cluster", NOT_FOUND)
         return document({**monitors_json(watched), **incidents_json(listing)})
+    if path.startswith(f"{_PAGE}/"):
+        return _incident_page(site, path.removeprefix(f"{_PAGE}/"), query)
+    if path.startswith(f"{_API}/"):
+        return _incident_document(site, path.removeprefix(f"{_API}/"))
+    return None
 
-    def _find(self, incident_id: str) -> tuple[Sequence[WatchedCluster], FoundIncident]:
-        clusters = [(one.watch(), one.incidents) for one in self._site.clusters]
-        return [watched for watched, _ in clusters], find_incident(clusters, incident_id)
 
-    def _page(self, incident_id: str, query: str) -> Answer:
-        clusters, (found, reason) = self._find(incident_id)
-        if found is None:
-            return self._site.page("no_incident.html", clusters, UNAVAILABLE if reason else NOT_FOUND, reason=reason)
-        watched, entry = found
-        incident = entry.incident
-        address = Address(f"{_PAGE}/{incident.incident_id}", query)
-        return self._site.page(
-            "incident.html",
-            [watched],
-            entry=entry,
-            address=address,
-            lag=lag_at_last_sample(watched, incident),
-            groups=page_of(incident.groups, address, "groups_from", "groups"),
-            evidence=page_of(incident.evidence, address, "evidence_from", "evidence"),
-        )
+def _list(site: Site, query: str) -> tuple[Sequence[WatchedCluster], IncidentListing]:
+    clusters = [(one.watch(), one.incidents) for one in site.select_clusters(query)]
+    return [watched for watched, _ in clusters], list_incidents(clusters, argument(query, "group"))
 
-    def _document(self, incident_id: str) -> Answer:
-        clusters, (found, reason) = self._find(incident_id)
-        if found is None:
-            return error(clusters, reason or "no such incident", UNAVAILABLE if reason else NOT_FOUND)
-        watched, entry = found
-        return document({**monitor_json(watched), **incident_json(entry)})
+
+def _list_page(site: Site, query: str) -> Answer:
+    watched, listing = _list(site, query)
+    if not watched:
+        return site.no_such_cluster()
+    group_id = argument(query, "group")
+    if group_id is not None and len(listing.open) == 1:
+        address = f"{_PAGE}/{listing.open[0].incident.incident_id}"
+        return Answer(b"", TEXT, FOUND, headers=(("Location", address),))
+    return site.page(
+        "incidents.html",
+        watched,
+        listing=listing,
+        group_id=group_id,
+        selected_cluster=argument(query, "cluster") or "",
+        address=Address(_PAGE, query),
+    )
+
+
+def _find(site: Site, incident_id: str) -> tuple[Sequence[WatchedCluster], FoundIncident]:
+    clusters = [(one.watch(), one.incidents) for one in site.clusters]
+    return [watched for watched, _ in clusters], find_incident(clusters, incident_id)
+
+
+def _incident_page(site: Site, incident_id: str, query: str) -> Answer:
+    clusters, (found, reason) = _find(site, incident_id)
+    if found is None:
+        return site.page("no_incident.html", clusters, UNAVAILABLE if reason else NOT_FOUND, reason=reason)
+    watched, entry = found
+    incident = entry.incident
+    address = Address(f"{_PAGE}/{incident.incident_id}", query)
+    return site.page(
+        "incident.html",
+        [watched],
+        entry=entry,
+        address=address,
+        lag=lag_at_last_sample(watched, incident),
+        groups=page_of(incident.groups, address, "groups_from", "groups"),
+        evidence=page_of(incident.evidence, address, "evidence_from", "evidence"),
+    )
+
+
+def _incident_document(site: Site, incident_id: str) -> Answer:
+    clusters, (found, reason) = _find(site, incident_id)
+    if found is None:
+        return error(clusters, reason or "no such incident", UNAVAILABLE if reason else NOT_FOUND)
+    watched, entry = found
+    return document({**monitor_json(watched), **incident_json(entry)})

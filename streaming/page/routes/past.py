@@ -2,14 +2,13 @@
 
 1. A request about the past has at least one of the parameters `at`, `from` and `to`. The paths are the same as for the
    present.
-2. The status is 400 if a parameter is invalid, or not allowed for the address (`past.parameters`). The status is also
-   400 if the request filters or sorts the list by a name in `WITHOUT_PAST`. The status is 404 if the tables do not
-   cover the moment or do not contain the group. The status is 503 if a table cannot be read. Each response shows the
-   first and the last moment that the tables cover.
+2. The status is 400 if a parameter is invalid, or not allowed for the address (`past.parameters`), or if the request
+   filters or sorts the list by a name in `WITHOUT_PAST`. The status is 404 if the tables do not cover the moment or do
+   not contain the group, and 503 if a table cannot be read. Each response shows which moments the tables cover.
 3. A response about the past needs only the tables. So the monitor also answers requests about the past while it is
    catching up.
 4. Only one request at a time reads the tables, because a list of all groups needs much data. Up to `MAX_WAITING_READS`
-   other requests wait. All further requests receive the status 503. Clients can repeat a request after `RETRY_SECONDS`.
+   other requests wait. All further requests receive the status 503.
 5. If several clusters have the group, the status is 300, and the request must contain `?cluster=`.
 """
 
@@ -39,9 +38,8 @@ from streaming.page.rebalance_rows import rebalances_of
 from streaming.page.recent_answers import ReadLimit, TooManyReadsError
 from streaming.page.rendering import page
 from streaming.page.routes.answers import BAD_REQUEST, CHOICES, HTML, NOT_FOUND, OK, UNAVAILABLE, Answer, Site, document
-from streaming.page.timeline.section import TimelineSection, section_of
+from streaming.page.timeline.section import section_of
 from streaming.page.timeline.window import SPANS, span_of
-from streaming.past.comparison import Comparison
 from streaming.past.lag import lag_by_partition
 from streaming.past.moments import Generation, parse_moment, parse_moment_or_generation
 from streaming.past.reader import PastReader
@@ -65,10 +63,14 @@ class PastRequest:
     clusters: Sequence[ClusterView]
     now_ms: int
 
-    @property
-    def shown_address(self) -> Address:
-        """The address of the request with a percent-encoded path, for links."""
-        return Address(encoded_path(self.address.path), self.address.query)
+
+class _RefusedError(Exception):
+    """Error: the request cannot be answered. `clusters` are the clusters that the response describes."""
+
+    def __init__(self, text: str, status: str, clusters: Sequence[CoveredCluster] = ()) -> None:
+        super().__init__(text)
+        self.status = status
+        self.clusters = clusters
 
 
 class PastPages:
@@ -87,9 +89,9 @@ class PastPages:
         request = self._request(address)
         error = refusal(path, given)
         if error is not None:
-            return self._refusal(request, (), error, BAD_REQUEST)
+            return self._refusal(request, error, BAD_REQUEST)
         if not request.clusters:
-            return self._refusal(request, (), "no such cluster", NOT_FOUND)
+            return self._refusal(request, "no such cluster", NOT_FOUND)
         return self._read(request)
 
     def _read(self, request: PastRequest) -> Answer:
@@ -98,12 +100,14 @@ class PastPages:
                 if not request.is_group:
                     return self._list_groups(request)
                 return self._compare(request) if request.address.argument(FROM) else self._show_group(request)
+        except _RefusedError as refused:
+            return self._refusal(request, str(refused), refused.status, refused.clusters)
         except (NoTableError, TableReadError) as error:
-            return self._refusal(request, (), f"the tables cannot be read ({error})", UNAVAILABLE)
+            return self._refusal(request, f"the tables cannot be read ({error})", UNAVAILABLE)
         except TooManyReadsError:
             text = "too many requests read the tables now: repeat the request in a few seconds"
-            refused = self._refusal(request, (), text, UNAVAILABLE)
-            return replace(refused, headers=(("Retry-After", str(RETRY_SECONDS)),))
+            answer = self._refusal(request, text, UNAVAILABLE)
+            return replace(answer, headers=(("Retry-After", str(RETRY_SECONDS)),))
 
     def _request(self, address: Address) -> PastRequest:
         path, prefix = address.path, group_prefix(address.path)
@@ -118,31 +122,25 @@ class PastPages:
         )
 
     def _list_groups(self, request: PastRequest) -> Answer:
-        at_ms = parse_moment(request.address.argument(AT))
-        if at_ms is None:
-            return self._refusal(request, (), f"`at` must be {_MOMENT_FORMAT}", BAD_REQUEST)
-        search = search_of(request.address)
+        at_ms, search = _moment(request), search_of(request.address)
         unknown = [name for name in WITHOUT_PAST if name in search.filters or name == search.sort]
         if unknown:
             text = f"a list of the past cannot be filtered or sorted by {' or '.join(unknown)}"
-            return self._refusal(request, (), f"{text}, because the list does not contain this value", BAD_REQUEST)
-        clusters = self._coverage(request, at_ms)
-        if not covered(clusters):
-            return self._refusal(request, clusters, "the tables do not cover this moment", NOT_FOUND)
+            raise _RefusedError(f"{text}, because the list does not contain this value", BAD_REQUEST)
+        clusters = _coverage(request, "this moment", at_ms)
         readers = {one.cluster: _reader(self._view(one)) for one in covered(clusters)}
         clusters = [
             replace(one, measurement=readers[one.cluster].measurement(at_ms)) if one.cluster in readers else one
             for one in clusters
         ]
-        overviews = [
-            sorted_overview(reader.groups(at_ms), cluster, is_lag_known=True) for cluster, reader in readers.items()
-        ]
+        overview = merge_overviews(
+            [sorted_overview(reader.groups(at_ms), cluster, is_lag_known=True) for cluster, reader in readers.items()]
+        )
         causes = {
             (cluster, group_id): row
             for cluster, reader in readers.items()
             for group_id, row in reader.causes(at_ms).items()
         }
-        overview = merge_overviews(overviews)
         matches = overview.find(search)
         if request.is_json:
             rows = matches[: request.address.whole_number("limit", MAX_LISTED, MAX_LISTED)]
@@ -161,27 +159,21 @@ class PastPages:
         )
 
     def _show_group(self, request: PastRequest) -> Answer:
-        at_ms = parse_moment(request.address.argument(AT))
-        if at_ms is None:
-            return self._refusal(request, (), f"`at` must be {_MOMENT_FORMAT}", BAD_REQUEST)
-        clusters = self._coverage(request, at_ms)
-        if not covered(clusters):
-            return self._refusal(request, clusters, "the tables do not cover this moment", NOT_FOUND)
-        found = self._find(covered(clusters), request, lambda reader, group_id: reader.group(group_id, at_ms))
-        if len(found) != 1:
-            return self._refuse_none_or_several(request, clusters, found)
-        cluster, past = found[0]
+        at_ms = _moment(request)
+        clusters = _coverage(request, "this moment", at_ms)
+        cluster, past = self._find(clusters, request, lambda reader, group_id: reader.group(group_id, at_ms))
         if request.is_json:
             return document(past_group_json(at_ms, cluster, past))
-        cluster = replace(cluster, measurement=past.measurement)
-        span = span_of(request.address.argument("span"))
+        view, span = self._view(cluster), span_of(request.address.argument("span"))
+        present = view.watch().reports.get(past.report.group_id)
+        timeline = view.timelines.read_past(past, present.limits if present else None, at_ms, span)
         return self._page(
             "past_group.html",
             request,
-            [cluster],
+            [replace(cluster, measurement=past.measurement)],
             at_ms=at_ms,
             from_ms=at_ms - SPANS[span],
-            timeline=_timeline(self._view(cluster), past, at_ms, span),
+            timeline=section_of(timeline),
             **_group_values(past),
         )
 
@@ -189,52 +181,51 @@ class PastPages:
         ends = [parse_moment_or_generation(request.address.argument(name)) for name in (FROM, TO)]
         known = [end for end in ends if end is not None]
         if len(known) < len(ends):
-            return self._refusal(request, (), f"`from` and `to` must be {_MOMENT_FORMAT}, or generations", BAD_REQUEST)
-        clusters = self._coverage(request, *(end for end in known if not isinstance(end, Generation)))
-        if not covered(clusters):
-            return self._refusal(request, clusters, "the tables do not cover `from` or `to`", NOT_FOUND)
-        found = self._find(covered(clusters), request, lambda reader, group_id: reader.compare(group_id, *known))
-        if len(found) != 1:
-            return self._refuse_none_or_several(request, clusters, found)
-        cluster, comparison = found[0]
+            raise _RefusedError(f"`from` and `to` must be {_MOMENT_FORMAT}, or generations", BAD_REQUEST)
+        moments_ms = [end for end in known if not isinstance(end, Generation)]
+        clusters = _coverage(request, "`from` or `to`", *moments_ms)
+        cluster, comparison = self._find(clusters, request, lambda reader, group_id: reader.compare(group_id, *known))
         if request.is_json:
             return document(comparison_json(cluster, request.group_id or "", comparison))
-        return self._page("past_comparison.html", request, [cluster], **_comparison_values(comparison))
+        return self._page(
+            "past_comparison.html",
+            request,
+            [cluster],
+            comparison=comparison,
+            changes=past_changes(comparison.changes),
+            rebalances=rebalances_of(comparison.rebalances),
+        )
 
     def _find(
         self,
         clusters: Sequence[CoveredCluster],
         request: PastRequest,
         read: Callable[[PastReader, str], _Found | None],
-    ) -> Sequence[tuple[CoveredCluster, _Found]]:
-        """Return the clusters whose tables contain the group, each with the result of `read` for this cluster."""
-        if request.group_id is None:
-            return ()
-        read_each = [(one, read(_reader(self._view(one)), request.group_id)) for one in clusters]
-        return [(one, found) for one, found in read_each if found is not None]
-
-    def _refuse_none_or_several(
-        self, request: PastRequest, clusters: Sequence[CoveredCluster], found: Sequence[object]
-    ) -> Answer:
+    ) -> tuple[CoveredCluster, _Found]:
+        """Return the only cluster whose tables contain the group, with the result of `read` for this cluster."""
+        found: list[tuple[CoveredCluster, _Found]] = []
+        if request.group_id is not None:
+            read_each = [(one, read(_reader(self._view(one)), request.group_id)) for one in covered(clusters)]
+            found = [(one, values) for one, values in read_each if values is not None]
+        if len(found) == 1:
+            return found[0]
         if found:
             text = "several clusters have a group with this id: select one with ?cluster="
-            return self._refusal(request, clusters, text, CHOICES)
+            raise _RefusedError(text, CHOICES, clusters)
         text = (
             "the tables have no row of this group for this moment. Either the group did not exist, or the monitor"
             " deleted the rows because they were older than tables.retention_days"
         )
-        return self._refusal(request, clusters, text, NOT_FOUND)
+        raise _RefusedError(text, NOT_FOUND, clusters)
 
     def _view(self, cluster: CoveredCluster) -> ClusterView:
         return next(one for one in self._site.clusters if one.cluster == cluster.cluster)
 
-    def _coverage(self, request: PastRequest, *moments_ms: int) -> Sequence[CoveredCluster]:
-        return [_covered_cluster(one, request.now_ms, moments_ms) for one in request.clusters]
-
-    def _refusal(self, request: PastRequest, clusters: Sequence[CoveredCluster], error: str, status: str) -> Answer:
+    def _refusal(
+        self, request: PastRequest, error: str, status: str, clusters: Sequence[CoveredCluster] = ()
+    ) -> Answer:
         if request.is_json:
-            at_ms = parse_moment(request.address.argument(AT))
-            return document({**past_json(at_ms, clusters), "error": error}, status)
+            return document({**past_json(parse_moment(request.address.argument(AT)), clusters), "error": error}, status)
         return self._page("past_refused.html", request, clusters, status, error=error)
 
     def _page(
@@ -248,22 +239,20 @@ class PastPages:
         **values: Any,  # noqa: ANN401 - templates accept all types
     ) -> Answer:
         several = len(self._site.clusters) > 1
-        selected = request.address.argument("cluster") if several else ""
-        if several and len(clusters) == 1:
-            selected = clusters[0].cluster
+        selected = clusters[0].cluster if len(clusters) == 1 else request.address.argument("cluster")
         body = page(
             template,
             clusters=clusters,
             several=several,
             links=self._site.links,
-            link_cluster=selected or None,
+            link_cluster=(selected or None) if several else None,
             moment=None if at_ms is None else past_moment(at_ms, request.now_ms),
             not_stored=NOT_STORED,
             is_group=request.is_group,
             has_past=has_past(request.address.path),
             group_id=request.group_id,
             given={name: request.address.argument(name) for name in (*PARAMETERS, "span")},
-            address=request.shown_address,
+            address=Address(encoded_path(request.address.path), request.address.query),
             **values,
         )
         return Answer(body, HTML, http_status)
@@ -273,9 +262,22 @@ def _reader(view: ClusterView) -> PastReader:
     return PastReader(view.rebalances.root, view.cluster)
 
 
-def _covered_cluster(view: ClusterView, now_ms: int, moments_ms: Sequence[int]) -> CoveredCluster:
-    coverage = _reader(view).coverage()
-    return CoveredCluster(view.cluster, coverage, coverage.refusal(moments_ms, now_ms))
+def _moment(request: PastRequest) -> int:
+    at_ms = parse_moment(request.address.argument(AT))
+    if at_ms is None:
+        raise _RefusedError(f"`at` must be {_MOMENT_FORMAT}", BAD_REQUEST)
+    return at_ms
+
+
+def _coverage(request: PastRequest, what: str, *moments_ms: int) -> Sequence[CoveredCluster]:
+    """Return all clusters. The tables of at least one cluster cover the moments. `what` describes the moments."""
+    clusters = []
+    for view in request.clusters:
+        coverage = _reader(view).coverage()
+        clusters.append(CoveredCluster(view.cluster, coverage, coverage.refusal(moments_ms, request.now_ms)))
+    if not covered(clusters):
+        raise _RefusedError(f"the tables do not cover {what}", NOT_FOUND, clusters)
+    return clusters
 
 
 def _group_values(past: PastGroup) -> Mapping[str, Any]:
@@ -293,17 +295,4 @@ def _group_values(past: PastGroup) -> Mapping[str, Any]:
         "cause": past.findings.cause,
         "last_findings": last_findings(past),
         "incident": (past.last_findings or past.findings).incident,
-    }
-
-
-def _timeline(view: ClusterView, past: PastGroup, at_ms: int, span: str) -> TimelineSection:
-    present = view.watch().reports.get(past.report.group_id)
-    return section_of(view.timelines.read_past(past, present.limits if present else None, at_ms, span))
-
-
-def _comparison_values(comparison: Comparison) -> Mapping[str, Any]:
-    return {
-        "comparison": comparison,
-        "changes": past_changes(comparison.changes),
-        "rebalances": rebalances_of(comparison.rebalances),
     }

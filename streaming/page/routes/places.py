@@ -17,11 +17,7 @@ from streaming.page.routes.answers import Answer, Site
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A kind of page: topic or client host.
-
-    `parts` are the names of the long lists in the result of `detail`. The response shows one page of each list
-    (`page_of`).
-    """
+    """A kind of page. `parts` are the long lists in the result of `detail`: the page shows 50 rows of each."""
 
     kind: str
     address: Callable[[str], str]
@@ -35,25 +31,17 @@ _PLACES = {
 }
 
 
-class PlacePages:
-    """Answers requests for the pages of topics and client hosts."""
-
-    def __init__(self, site: Site) -> None:
-        self._site = site
-
-    def answer(self, path: str, query: str) -> Answer | None:
-        """Answer a request about a topic or a host. Return None if the request is for a different address."""
-        for prefix, place in _PLACES.items():
-            if path.startswith(prefix):
-                return self._page(place, addressed_name(path.removeprefix(prefix), query, "name"), query)
+def answer_place(site: Site, path: str, query: str) -> Answer | None:
+    """Answer a request about a topic or a host. Return None if the request is for a different address."""
+    prefix = next((prefix for prefix in _PLACES if path.startswith(prefix)), None)
+    if prefix is None:
         return None
-
-    def _page(self, place: _Place, name: str | None, query: str) -> Answer:
-        found = find_in_clusters(self._site.select_clusters(query), name, place.detail)
-        address = Address(place.address(name or "").partition("?")[0], query)
-        if isinstance(found, Refusal):
-            return self._site.refuse(found, place.kind, name, address)
-        pages: dict[str, Any] = {
-            part: page_of(getattr(found.detail, part), address, f"{part}_from", part) for part in place.parts
-        }
-        return self._site.page(f"{place.kind}.html", [found.watched], detail=found.detail, address=address, **pages)
+    place, name = _PLACES[prefix], addressed_name(path.removeprefix(prefix), query, "name")
+    found = find_in_clusters(site.select_clusters(query), name, place.detail)
+    address = Address(place.address(name or "").partition("?")[0], query)
+    if isinstance(found, Refusal):
+        return site.refuse(found, place.kind, name, address)
+    pages: dict[str, Any] = {
+        part: page_of(getattr(found.detail, part), address, f"{part}_from", part) for part in place.parts
+    }
+    return site.page(f"{place.kind}.html", [found.watched], detail=found.detail, address=address, **pages)

@@ -4,15 +4,14 @@
    mark. A mark counts rebalances and other changes (for example `became_empty`) separately. An upgrade or a downgrade
    of the protocol also writes a tombstone. The mark does not count the tombstone of an upgrade or a downgrade.
 2. **Commit gaps.** A gap starts at `last_commit_time`. If no commit followed the rebalance, the picture shows only the
-   part of the gap before the rebalance. The picture does not show other gaps with an unknown start or an unknown
-   duration. `Gaps.unknown` counts these gaps. If two gaps overlap, touch or share a column, the picture shows one span.
+   part of the gap before the rebalance. `Gaps.unknown` counts all other gaps with an unknown start or duration. If two
+   gaps overlap, touch or share a column, the picture shows one span.
 3. **Conditions.** A row about the end of a condition also contains the start time. A condition in the report of the
    group lasts until the end of the window. For any other condition without a row about its end, the end is unknown. If
    the end of a condition is unknown, its bar ends at the last measurement (rule 4).
-4. **Proof of measurements.** Each row of `group_lag` proves that the monitor measured the cluster at the time of the
-   row. `streaming/past/silence.py` computes the longest allowed period without a row. The picture marks longer periods
-   as times without measurements. Even in such a period, rebalances, members and commit gaps are complete
-   (`silence.py`, rule 3).
+4. **Proof of measurements.** Each row of `group_lag` proves a measurement at the time of the row. The picture marks
+   each period without a row that is longer than `streaming/past/silence.py` allows. Even in such a period, rebalances,
+   members and commit gaps are complete (`silence.py`, rule 3).
 """
 
 from __future__ import annotations
@@ -42,10 +41,9 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The changes in one column of time. `text` describes the last change. Member names in `text` are not escaped.
+    """The changes in one column of time. `text` describes the last change. Member names in it are not escaped.
 
-    `causes` maps each cause to the number of rebalances with this cause. `others` maps each kind of other change to the
-    number of such changes.
+    `causes` and `others` count the rebalances of each cause and the other changes of each kind.
     """
 
     first_ms: int
@@ -67,9 +65,9 @@ class Gap(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A period with a text. If `is_end_known` is False, the period possibly lasted longer.
+    """A period with a text. `count` is the number of gaps or conditions that this span combines.
 
-    `count` is the number of gaps or conditions that this span combines.
+    If `is_end_known` is False, the period possibly lasted longer.
     """
 
     from_ms: int
@@ -107,10 +105,7 @@ class ConditionRow(NamedTuple):
 
 
 class LagPoint(NamedTuple):
-    """The highest lag of the group from `from_ms` to `to_ms`. None means unknown.
-
-    If `is_bound` is True, `records` is a lower bound.
-    """
+    """The highest lag of the group in an interval. None means unknown. `is_bound`: the lag is at least `records`."""
 
     from_ms: int
     to_ms: int
@@ -153,9 +148,9 @@ class MemberRow:
 
 @dataclass(frozen=True, slots=True)
 class MemberRows:
-    """The rows of the members. `unknown` contains the periods in which the members are unknown.
+    """The rows of the members, and the periods in which the members are unknown.
 
-    If `is_by_member` is True, each row shows one member. Otherwise, each row shows the members of one or more hosts.
+    If `is_by_member` is False, each row shows the members of one or more hosts.
     """
 
     rows: tuple[MemberRow, ...] = ()
@@ -165,11 +160,11 @@ class MemberRows:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """Everything that the tables prove about a group in a window.
+    """Everything that the tables prove about a group in a window. `errors` are the reasons why parts are missing.
 
-    `errors` contains the reasons why parts are missing. `marks` is None if the rebalances are unknown. `above_limit`
-    contains the periods in which the lag was above `max_lag_seconds`. `max_lag_seconds` is None if the limit is
-    unknown. `measured_ms` is the time of the last measurement, or None if the window has no measurement.
+    `marks` is None if the rebalances are unknown. `above_limit` contains the periods in which the lag was above
+    `max_lag_seconds`, or nothing if the limit is unknown. `measured_ms` is the time of the last measurement in the
+    window.
     """
 
     span: str
@@ -232,15 +227,11 @@ def merge(spans: Iterable[Span], window: Window) -> tuple[Span, ...]:
             continue
         clipped = Span(window.clip(span.from_ms), window.clip(span.to_ms), span.text, span.is_end_known, span.count)
         if merged and window.column(clipped.from_ms) <= window.column(merged[-1].to_ms):
-            merged[-1] = _join(merged[-1], clipped)
-        else:
-            merged.append(clipped)
+            first = merged.pop()
+            last = max((first, clipped), key=lambda span: span.to_ms)
+            clipped = Span(first.from_ms, last.to_ms, span.text, last.is_end_known, first.count + span.count)
+        merged.append(clipped)
     return tuple(merged)
-
-
-def _join(first: Span, second: Span) -> Span:
-    last = max((first, second), key=lambda span: span.to_ms)
-    return Span(first.from_ms, last.to_ms, second.text, last.is_end_known, first.count + second.count)
 
 
 def condition_bars(
@@ -264,10 +255,7 @@ def condition_bars(
 
 
 def silences(measured_ms: Sequence[int], window: Window) -> tuple[Span, ...]:
-    """Return the periods without measurements (rule 4).
-
-    `measured_ms` is sorted and can contain times before the window.
-    """
+    """Return the periods without measurements (rule 4). `measured_ms` is sorted and can start before the window."""
     limit_ms = silence_limit_ms(measured_ms)
     before = measured_ms[0] if measured_ms and measured_ms[0] < window.from_ms else window.from_ms - limit_ms
     edges = [before, *measured_ms, window.to_ms]

@@ -13,22 +13,26 @@ lag of the partition. The lag of a group is the sum of the lags of its partition
 4. If a partition has rows but is not in the report, the sum includes the partition only until its last row. After an
    end row (`offset_deleted` or `not_subscribed`), the sum excludes the partition.
 5. The value of an interval is the highest lag in the interval. In periods without measurements, the value is unknown.
+
+A group with 1,000 partitions can have 20 million rows in seven days. All rows together would need several GB of memory.
+So the reader reads the rows in pieces, the oldest piece first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from assignors import TopicPartition
 from streaming.page.timeline.history import LagPoint, Span
-from streaming.page.timeline.lag_rows import LagPartitions, LagRows, Lags, is_first_of_run
 from streaming.page.timeline.window import Window
 
 LAG_INTERVALS: Final = 240
+ROWS_AT_ONCE: Final = 500_000
 
 _RECORDS, _KNOWN, _UNKNOWN, _MISSING = range(4)
 """The columns of a total: the lag, and the number of partitions with known, unknown, and missing lag (rule 3)."""
@@ -37,11 +41,73 @@ _Times = NDArray[np.int64]
 _Totals = NDArray[np.int64]
 
 
-class LagLine:
-    """Computes the lag of each interval of the window.
+Lags = Mapping[TopicPartition, int | None]
+"""The lag of each partition. None means unknown."""
 
-    Call `add` for each piece of the window, the oldest piece first. `present` is the lag in the report of the group, or
-    None if this lag is unknown.
+
+class LagPartitions(NamedTuple):
+    """The facts about a group's partitions that `LagLine` and `LateTimes` need before the first piece.
+
+    `with_rows` contains the partitions with a row in the window, and `last_ms` the times of their last rows. `earlier`
+    contains the lag in the last row of each partition in the look-back. `earlier_ages` contains the time of this row
+    and an age as in `LagRows`. `ended_before` contains the partitions whose last row is an end row. They are not in
+    `earlier`.
+    """
+
+    with_rows: Sequence[TopicPartition]
+    last_ms: NDArray[np.int64]
+    earlier: Lags
+    earlier_ages: Mapping[TopicPartition, tuple[int, float]]
+    ended_before: Collection[TopicPartition]
+
+
+class LagRows(NamedTuple):
+    """One piece of the rows in a window. `codes` are indices into `LagPartitions.with_rows`.
+
+    `records` is the lag. If `is_known` is False, the lag is unknown, and `records` has no meaning. `is_end` is True for
+    an end row. `ages` contains the age in seconds of the oldest record that the group has not committed. An age is NaN
+    if the partition has no lag, or if the age is unknown.
+    """
+
+    sampled_ms: NDArray[np.int64]
+    codes: NDArray[np.int64]
+    records: NDArray[np.int64]
+    is_known: NDArray[np.bool_]
+    is_end: NDArray[np.bool_]
+    ages: NDArray[np.float64]
+
+
+def is_first_of_run(sorted_values: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return an array that is True where a value differs from the previous value. The first entry of the array is True.
+
+    >>> is_first_of_run(np.array([5, 5, 7])).tolist(), is_first_of_run(np.array([], dtype=np.int64)).tolist()
+    ([True, False, True], [])
+    """
+    return np.append(True, sorted_values[1:] != sorted_values[:-1])[: len(sorted_values)]
+
+
+def pieces(rows_by_minute: Iterable[tuple[int, int]], window: Window) -> Sequence[Window]:
+    """Divide the window into pieces. `rows_by_minute` contains the start and the number of rows of each minute, sorted.
+
+    A piece has at most `ROWS_AT_ONCE` rows, except if one minute has more rows. The result has at least one piece.
+
+    >>> found = pieces([(0, 400_000), (60_000, 90_000), (120_000, 20_000)], Window(5, 150_000))
+    >>> [(one.from_ms, one.to_ms) for one in found]
+    [(5, 119999), (120000, 150000)]
+    """
+    found, from_ms, rows_in_piece = [], window.from_ms, 0
+    for minute_ms, rows in rows_by_minute:
+        if rows_in_piece and rows_in_piece + rows > ROWS_AT_ONCE:
+            found.append(Window(from_ms, minute_ms - 1))
+            from_ms, rows_in_piece = minute_ms, 0
+        rows_in_piece += rows
+    return [*found, Window(from_ms, window.to_ms)]
+
+
+class LagLine:
+    """Computes the lag of each interval of the window. Call `add` for each piece, the oldest piece first.
+
+    `present` is the lag in the report of the group, or None if this lag is unknown.
     """
 
     def __init__(self, partitions: LagPartitions, present: Lags | None, window: Window) -> None:
@@ -65,10 +131,7 @@ class LagLine:
         self._changes = [np.sum(_totals([*starts, *constant]), axis=0).reshape(1, 4)]
 
     def add(self, rows: LagRows) -> None:
-        """For each row, add the change of the group's lag.
-
-        If a partition is not in the report, remove its lag from the sum after its last row (rule 4).
-        """
+        """For each row, add the change of the group's lag (rule 4)."""
         order = np.lexsort((rows.sampled_ms, rows.codes))
         codes, times, after = rows.codes[order], rows.sampled_ms[order], _values_of(rows)[order]
         is_first = is_first_of_run(codes)

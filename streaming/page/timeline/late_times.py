@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming.page.timeline.history import Span
-from streaming.page.timeline.lag_rows import LagPartitions, LagRows, Lags, is_first_of_run
+from streaming.page.timeline.lag_line import LagPartitions, LagRows, Lags, is_first_of_run
 from streaming.page.timeline.window import Window
 
 _Times = NDArray[np.int64]
@@ -25,10 +25,10 @@ _Ages = NDArray[np.float64]
 
 
 class LateTimes:
-    """Finds the periods above the limit.
+    """Finds the periods above the limit. Call `add` for each piece of the window, the oldest piece first.
 
-    Call `add` for each piece of the window, the oldest piece first. `present` is the lag in the report of the group, or
-    None if this lag is unknown. `measured_ms` are the sorted times of all measurements in the window and its look-back.
+    `present` is the lag in the report of the group, or None if this lag is unknown. `measured_ms` are the sorted times
+    of all measurements in the window and its look-back.
     """
 
     def __init__(
@@ -56,10 +56,7 @@ class LateTimes:
         self._put(*_columns(constant), np.full(len(constant), window.to_ms, dtype=np.int64))
 
     def add(self, rows: LagRows) -> None:
-        """For each row that ends a period above the limit, add this period.
-
-        The method `spans` adds the periods after the last rows.
-        """
+        """Add each period that ends at one of the rows. `spans` adds the periods after the last rows."""
         changed = np.unique(rows.codes)
         codes = np.concatenate([changed, rows.codes])
         times = np.concatenate([self._times[changed], rows.sampled_ms])
@@ -85,7 +82,6 @@ class LateTimes:
         return tuple(_without(silences, clipped))
 
     def _put(self, times: _Times, ages: _Ages, ends: _Times) -> None:
-        """For each row, store the period above the limit (rule 1). `ends` contains the ends of these periods."""
         starts = times + np.maximum(0, 1000 * (self._limit_seconds - np.nan_to_num(ages))).astype(np.int64)
         last_measured = self._measured_ms[np.maximum(np.searchsorted(self._measured_ms, ends) - 1, 0)]
         is_late = ~np.isnan(ages) & (starts < ends) & (starts <= last_measured)

@@ -44,18 +44,17 @@ def member_rows(generations: Sequence[Generation], window: Window) -> MemberRows
 
 
 def _grouping(generations: Sequence[Generation]) -> tuple[Callable[[Holding], str], bool]:
-    """Return a function that maps members to row names (rules 1 to 3).
-
-    The second value is True if each row shows one member.
-    """
-    ambiguous = _ambiguous_names(generations)
+    """Return a function that maps members to row names (rules 1 to 3), and True if each row shows one member."""
+    counts = [Counter(member.name for member in one.members or ()) for one in generations]
+    ambiguous = {name for of_names in counts for name, count in of_names.items() if count > 1}
 
     def by_member(one: Holding) -> str:
         return f"{one.name} …{one.member_id[-_ID_CHARACTERS:]}" if one.name in ambiguous else one.name
 
-    if len(_rows(generations, by_member)) <= MAX_ROWS:
+    members = [member for one in generations for member in one.members or ()]
+    if len({by_member(member) for member in members}) <= MAX_ROWS:
         return by_member, True
-    if len(_rows(generations, _by_host)) <= MAX_ROWS:
+    if len({_by_host(member) for member in members}) <= MAX_ROWS:
         return _by_host, False
     own = frozenset(_most_changed_hosts(generations))
     return lambda one: _by_host(one) if _by_host(one) in own else OTHER_MEMBERS, False
@@ -63,15 +62,6 @@ def _grouping(generations: Sequence[Generation]) -> tuple[Callable[[Holding], st
 
 def _by_host(one: Holding) -> str:
     return one.host.removeprefix("/") or "unknown host"
-
-
-def _ambiguous_names(generations: Sequence[Generation]) -> frozenset[str]:
-    counts = [Counter(member.name for member in one.members or ()) for one in generations]
-    return frozenset(name for of_names in counts for name, count in of_names.items() if count > 1)
-
-
-def _rows(generations: Sequence[Generation], rows_of: Callable[[Holding], str]) -> frozenset[str]:
-    return frozenset(rows_of(member) for one in generations for member in one.members or ())
 
 
 def _held(members: Sequence[Holding], rows_of: Callable[[Holding], str]) -> Held:
@@ -84,10 +74,7 @@ def _held(members: Sequence[Holding], rows_of: Callable[[Holding], str]) -> Held
 
 
 def _most_changed_hosts(generations: Sequence[Generation]) -> Sequence[str]:
-    """Return the hosts whose partition counts changed most often.
-
-    Hosts with the same number of changes are sorted by their largest partition count.
-    """
+    """Return the hosts whose partition counts changed most often. In a tie, the largest count is first."""
     known = [_held(one.members, _by_host) for one in generations if one.members is not None]
     hosts = {host for held in known for host in held}
     changes = Counter(
@@ -98,7 +85,6 @@ def _most_changed_hosts(generations: Sequence[Generation]) -> Sequence[str]:
 
 
 def _bands(name: str, held: Sequence[Held | None], times: Sequence[tuple[int, int]]) -> tuple[Band, ...]:
-    """Return the bands of one row. Adjacent bands with the same number of partitions become one band."""
     bands: list[Band] = []
     for one, (start, end) in zip(held, times, strict=True):
         if one is None or name not in one or start == end:

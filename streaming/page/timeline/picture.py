@@ -2,15 +2,13 @@
 
 1. Time runs to the right. From top to bottom, the rows are: conditions, rebalances, commit gaps, members, lag, and the
    time axis.
-2. All shapes are inside the view box. The code can only estimate the width of text, so a text can be too wide. The
-   browser cuts off texts at the edge of the view box. The browser also cuts off row names at the start of the bars.
+2. All shapes are inside the view box. The code can only estimate the width of text. The browser cuts off texts at the
+   edge of the view box, and row names at the start of the bars.
 3. There are two layouts. `WIDE` has names on the left side. `NARROW` is for phones and has names above the rows.
-4. A mark is one vertical line. The line of a mark begins at the text of the mark and ends at the lag curve. The line is
-   behind the bands of the members, so it does not divide a band. The text of a mark is the cause or the number of
-   rebalances. Marks that are close together share one text. If there is no space for the text, only the title of the
-   mark contains the text.
-5. A member's band is darker if the member has more partitions. If there is space, the band contains the number of
-   partitions.
+4. A mark is one vertical line from its text to the lag curve. The line is behind the bands of the members, so it does
+   not divide a band. The text of a mark is the cause or the number of rebalances. Marks that are close together share
+   one text. If there is no space for the text, only the title of the mark contains it.
+5. A member's band is darker if the member has more partitions.
 6. A line shows the lag. The line has a gap where the lag is unknown. Where the lag is a lower bound, the line is
    dashed. Periods with a lag above the limit have a red background. Times without measurements are hatched.
 7. Empty space in a row means that nothing changed.
@@ -29,28 +27,16 @@ from streaming.evaluation.phrases import counted
 from streaming.group.printable import printable
 from streaming.page.heat_map import LEVELS
 from streaming.page.rendering import whole
-from streaming.page.timeline.axes import clock, moment, nice_limit, tick_text, time_ticks
-from streaming.page.timeline.history import Band, LagPoint, Mark, MemberRow, Span, Timeline
+from streaming.page.timeline import words
+from streaming.page.timeline.history import LagPoint, Mark, MemberRow, Span, Timeline
 from streaming.page.timeline.shapes import Line, Picture, Rect, Shape, Text, shorten, text_width
-from streaming.page.timeline.words import (
-    SILENCE,
-    above_limit_text,
-    condition_text,
-    gap_text,
-    gap_title,
-    mark_title,
-    partitions,
-    times,
-    words,
-)
+from streaming.page.timeline.window import clock, moment, nice_limit, tick_text, time_ticks
 
 _ROW_GAP: Final = 4.0
 _LABEL_HEIGHT: Final = 15.0
 _MIN_WIDTH: Final = 2.0
 _AXIS_HEIGHT: Final = 18.0
 _CLUSTER_WIDTH: Final = 40.0
-_NOTHING: Final = "none"
-_UNKNOWN: Final = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +80,7 @@ class _Drawing:
         return Picture(layout.name, layout.width, self.y, layout.label_width, (*self.below, *self.rows))
 
     def x(self, at_ms: float) -> float:
-        window = self.timeline.window
-        left = self.layout.label_width
+        window, left = self.timeline.window, self.layout.label_width
         return left + (self.layout.width - left) * (at_ms - window.from_ms) / window.span_ms
 
     def _row(self, name: str, css: str = "tl-name") -> float:
@@ -110,7 +95,11 @@ class _Drawing:
         self.y = top + layout.row_height + _ROW_GAP
         return top
 
-    def _box(self, span: Span | Band, top: float, height: float, css: str, title: str) -> Rect:
+    def _placeholder(self, top: float, *, is_unknown: bool) -> None:
+        text = "unknown" if is_unknown else "none"
+        self.rows.append(Text(self.layout.label_width + 4, top + self.layout.row_height - 5, text, "tl-faint"))
+
+    def _box(self, span: Span, top: float, height: float, css: str, title: str) -> Rect:
         left = min(self.x(span.from_ms), self.layout.width - _MIN_WIDTH)
         return Rect(left, top, max(_MIN_WIDTH, self.x(span.to_ms) - left), height, css, title)
 
@@ -121,28 +110,26 @@ class _Drawing:
     def _conditions(self) -> None:
         window = self.timeline.window
         for bars in self.timeline.conditions:
-            top = self._row(words(bars.name), "tl-name tl-bad")
+            top = self._row(words.words(bars.name), "tl-name tl-bad")
             for span in bars.spans:
-                title = f"{words(bars.name)}, {times(span, window)}. {span.text}"
+                title = f"{words.words(bars.name)}, {words.times(span, window)}. {span.text}"
                 css = "tl-condition" if span.is_end_known else "tl-condition tl-open"
                 box = self._box(span, top, self.layout.row_height, css, title)
-                self.rows += [box, *self._text_in(box, condition_text(span, window), "tl-in-condition")]
+                self.rows += [box, *self._text_in(box, words.condition_text(span, window), "tl-in-condition")]
 
     def _rebalances_and_gaps(self) -> None:
         timeline = self.timeline
         top = self._row("rebalances")
-        baseline = top + self.layout.row_height - 5
         if not timeline.marks:
-            text = _UNKNOWN if timeline.marks is None else _NOTHING
-            self.rows.append(Text(self.layout.label_width + 4, baseline, text, "tl-faint"))
-        self.rows += _mark_texts(timeline.marks or (), self, baseline)
+            self._placeholder(top, is_unknown=timeline.marks is None)
+        self.rows += _mark_texts(timeline.marks or (), self, top + self.layout.row_height - 5)
         self._marks_from = top
         self._gaps_from = self.y
         if timeline.gaps.spans:
             top = self._row("commit gaps", "tl-name tl-warn")
             for gap in timeline.gaps.spans:
-                box = self._box(gap, top, self.layout.row_height, "tl-gap", gap_title(gap, timeline.window))
-                self.rows += [box, *self._text_in(box, gap_text(gap), "tl-in-gap")]
+                box = self._box(gap, top, self.layout.row_height, "tl-gap", words.gap_title(gap, timeline.window))
+                self.rows += [box, *self._text_in(box, words.gap_text(gap), "tl-in-gap")]
 
     def _members(self) -> None:
         members, top = self.timeline.members, self.y
@@ -151,22 +138,19 @@ class _Drawing:
         for row in members.rows:
             self._member(row, most)
         if not members.rows:
-            y = self._row("members")
-            text = _UNKNOWN if members.unknown else _NOTHING
-            self.rows.append(Text(self.layout.label_width + 4, y + self.layout.row_height - 5, text, "tl-faint"))
+            self._placeholder(self._row("members"), is_unknown=bool(members.unknown))
         for span in members.unknown:
-            self.below.append(
-                self._box(
-                    span, top, self.y - top, "tl-hatched", f"Members unknown: {times(span, self.timeline.window)}"
-                )
-            )
+            title = f"Members unknown: {words.times(span, self.timeline.window)}"
+            self.below.append(self._box(span, top, self.y - top, "tl-hatched", title))
 
     def _member(self, row: MemberRow, most: int) -> None:
         top = self._row(row.name)
         for band in row.bands:
-            title = f"{row.name}: {partitions(band.partitions)}, {times(_span(band), self.timeline.window)}"
-            css = "tl-unknown" if band.partitions is None else f"tl-{_level(band.partitions, most)}"
-            box = self._box(band, top, self.layout.row_height, css, title)
+            span = Span(band.from_ms, band.to_ms)
+            title = f"{row.name}: {words.partitions(band.partitions)}, {words.times(span, self.timeline.window)}"
+            level = ceil(LEVELS * (band.partitions or 0) / most) if most else 0
+            css = "tl-unknown" if band.partitions is None else f"tl-{level}"
+            box = self._box(span, top, self.layout.row_height, css, title)
             text = "?" if band.partitions is None else str(band.partitions)
             self.rows += [box, *self._text_in(box, text, f"tl-in {css}-ink")]
 
@@ -184,9 +168,9 @@ class _Drawing:
             if highest is not None:
                 self.rows.append(Text(at[0], at[1], whole(value), "tl-faint", at[2]))
         if highest is None:
-            self.rows.append(Text((left + layout.width) / 2, top + height / 2, _UNKNOWN, "tl-faint", "middle"))
+            self.rows.append(Text((left + layout.width) / 2, top + height / 2, "unknown", "tl-faint", "middle"))
         for span in self.timeline.above_limit:
-            title = f"{above_limit_text(self.timeline)}: {times(span, self.timeline.window)}"
+            title = f"{words.above_limit_text(self.timeline)}: {words.times(span, self.timeline.window)}"
             self.below.append(self._box(span, top, height, "tl-above", title))
         self.rows += [
             Line(tuple((self.x(at_ms), bottom - height * records / limit) for at_ms, records in run), css)
@@ -213,15 +197,17 @@ class _Drawing:
     def _through_everything(self, lag_from: float) -> None:
         timeline, bottom = self.timeline, self.y - 4
         for span in timeline.silences:
-            title = f"{SILENCE} {times(span, timeline.window)}"
+            title = f"{words.SILENCE} {words.times(span, timeline.window)}"
             self.below.append(self._box(span, lag_from, bottom - lag_from, "tl-hatched", title))
         for gap in timeline.gaps.spans:
             height = bottom - self._gaps_from
-            self.below.append(self._box(gap, self._gaps_from, height, "tl-gap-shade", gap_title(gap, timeline.window)))
+            self.below.append(
+                self._box(gap, self._gaps_from, height, "tl-gap-shade", words.gap_title(gap, timeline.window))
+            )
         for mark in timeline.marks or ():
             x = self.x(mark.last_ms)
             css = "tl-mark" if mark.rebalances else "tl-mark tl-other"
-            self.below.append(Line(((x, self._marks_from), (x, bottom)), css, mark_title(mark, timeline.window)))
+            self.below.append(Line(((x, self._marks_from), (x, bottom)), css, words.mark_title(mark, timeline.window)))
 
     def _heading(self, text: str) -> None:
         self.y += 4
@@ -253,7 +239,7 @@ def _mark_texts(marks: Sequence[Mark], drawing: _Drawing, baseline: float) -> It
         last_x = drawing.x(cluster[-1].last_ms)
         for text in _mark_words(_joined(cluster)):
             width = text_width(text) + 6
-            title = mark_title(_joined(cluster), drawing.timeline.window)
+            title = words.mark_title(_joined(cluster), drawing.timeline.window)
             if x + width <= end:
                 yield Text(x + 4, baseline, text, "tl-cause", "start", title)
                 last_x = max(last_x, x + width)
@@ -292,27 +278,15 @@ def _mark_words(mark: Mark) -> Sequence[str]:
     """
     changes = {**mark.causes, **mark.others}
     if mark.rebalances + sum(mark.others.values()) == 1:
-        return [words(next(iter(changes)))]
+        return [words.words(next(iter(changes)))]
     count = str(mark.rebalances or sum(mark.others.values()))
     noun = "rebalance" if mark.rebalances else "change"
     if len(changes) == 1:
-        return [f"{words(next(iter(changes)))} ({count})", count]
+        return [f"{words.words(next(iter(changes)))} ({count})", count]
     return [counted(int(count), noun), count]
 
 
-def _level(held: int, most: int) -> int:
-    """Return the colour level of a band: 0 if the band has no partitions, or else 1 to `LEVELS`."""
-    return ceil(LEVELS * held / most) if most else 0
-
-
-def _span(band: Band) -> Span:
-    return Span(band.from_ms, band.to_ms)
-
-
-Run = Sequence[tuple[float, int]]
-
-
-def _lag_runs(points: Sequence[LagPoint]) -> Iterator[tuple[Run, str]]:
+def _lag_runs(points: Sequence[LagPoint]) -> Iterator[tuple[Sequence[tuple[float, int]], str]]:
     """Yield the points and the CSS classes of each line that shows the lag.
 
     A line ends where the lag becomes unknown, and where a lower bound starts or ends.

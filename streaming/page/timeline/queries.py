@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from assignors import TopicPartition
 from streaming.delta.cells import timestamp_ms, utc
-from streaming.delta.stored_at import sampled_times
+from streaming.delta.stored import sampled_times
 from streaming.delta.stored_table import StoredTable, where
 from streaming.delta.tables import COMMIT_GAPS, GROUP_CONDITIONS, GROUP_GENERATIONS, GROUP_LAG, REBALANCES
 from streaming.delta.tables.lag import END_REASONS
@@ -26,7 +26,7 @@ from streaming.evaluation.rebalances.rebalance_words import describe_rebalance
 from streaming.group.members import member_name
 from streaming.group.snapshot import OVER, UNKNOWN
 from streaming.page.timeline.history import Change, ConditionRow, Gap, Generation, Holding, Mark, marks
-from streaming.page.timeline.lag_rows import LagPartitions, LagRows, pieces
+from streaming.page.timeline.lag_line import LagPartitions, LagRows, pieces
 from streaming.page.timeline.window import HOUR_MS, Window
 from streaming.past.silence import LOOK_BACK_MS
 
@@ -58,10 +58,16 @@ class GroupTables:
 
     def gaps(self, window: Window) -> Sequence[Gap]:
         """Return the commit gaps. Earlier versions of the monitor did not store the start of a commit gap."""
-        table = StoredTable(self._root, COMMIT_GAPS)
         is_read = self._where("record_time", window.extend(_GAP_LOOK_BACK_MS))
-        rows = table.rows(f"SELECT * FROM stored WHERE {is_read}")  # noqa: S608 - quoted
-        return [_gap(row) for row in rows]
+        return [
+            Gap(
+                rebalance_ms=timestamp_ms(row["record_time"]),
+                from_ms=timestamp_ms(row["last_commit_time"]) if row.get("last_commit_time") else None,
+                duration_ms=row["commit_gap_ms"],
+                reason=row["unknown_reason"],
+            )
+            for row in StoredTable(self._root, COMMIT_GAPS).rows(f"SELECT * FROM stored WHERE {is_read}")  # noqa: S608 - quoted
+        ]
 
     def conditions(self, window: Window) -> Sequence[ConditionRow]:
         """Return the starts and ends of conditions."""
@@ -81,8 +87,7 @@ class GroupTables:
     def generations(self, window: Window, earlier: Collection[date]) -> Sequence[Generation]:
         """Return the last generation of each column, and the last generation before the window.
 
-        To find the generation before the window, the method reads only the rows of the dates `earlier` and of the dates
-        in the window.
+        The generation before the window is searched only in rows of the dates `earlier` and of the dates in the window.
         """
         table, is_read = StoredTable(self._root, GROUP_GENERATIONS), self._where("record_time", window)
         columns = "record_time, offsets_topic_partition, offsets_topic_offset, state, members IS NULL AS is_unknown"
@@ -98,10 +103,7 @@ class GroupTables:
         return _with_members(picked, table, f"({is_read} OR {before})")
 
     def lag(self, window: Window) -> tuple[LagPartitions, Iterator[LagRows]]:
-        """Return facts about the partitions, and the rows of the window in pieces of about `ROWS_AT_ONCE` rows.
-
-        All rows come from the same version of the table.
-        """
+        """Return facts about the partitions, and the rows of the window in pieces, from one version of the table."""
         table, before = StoredTable(self._root, GROUP_LAG), Window(window.from_ms - LOOK_BACK_MS, window.from_ms)
         last = table.rows(
             f"SELECT DISTINCT ON (topic, partition) {_LAG_COLUMNS} FROM stored"  # noqa: S608 - quoted
@@ -111,19 +113,15 @@ class GroupTables:
             "SELECT topic, partition, max(sampled_time) AS last_time FROM stored"  # noqa: S608 - quoted
             f" WHERE {self._where('sampled_time', window)} GROUP BY topic, partition"
         )
-        partitions = _lag_partitions(inside, last)
-        pieces = self._pieces(table, window)
-        return partitions, (_lag_rows(self._piece(table, piece), partitions.with_rows) for piece in pieces)
-
-    def _piece(self, table: StoredTable, piece: Window) -> pa.Table:
-        return table.query(f"SELECT {_LAG_COLUMNS} FROM stored WHERE {self._where('sampled_time', piece)}")  # noqa: S608 - quoted
-
-    def _pieces(self, table: StoredTable, window: Window) -> Sequence[Window]:
         minutes = table.rows(
             "SELECT date_trunc('minute', sampled_time) AS minute, count(*) AS rows FROM stored"  # noqa: S608 - quoted
             f" WHERE {self._where('sampled_time', window)} GROUP BY minute ORDER BY minute"
         )
-        return pieces([(timestamp_ms(row["minute"]), row["rows"]) for row in minutes], window)
+        partitions = _lag_partitions(inside, last)
+        windows = pieces([(timestamp_ms(row["minute"]), row["rows"]) for row in minutes], window)
+        sql = f"SELECT {_LAG_COLUMNS} FROM stored WHERE "  # noqa: S608 - quoted
+        queries = (sql + self._where("sampled_time", piece) for piece in windows)
+        return partitions, (_lag_rows(table.query(query), partitions.with_rows) for query in queries)
 
     def measured_ms(self, window: Window) -> Sequence[int]:
         """Return the times in the window at which the monitor measured the cluster, sorted."""
@@ -135,12 +133,9 @@ class GroupTables:
         return StoredTable(self._root, GROUP_LAG).rows_sampled_between(utc(window.from_ms), utc(window.to_ms))
 
     def _where(self, column: str, window: Window) -> str:
-        return _between(where({"group_id": self._group_id, "cluster": self._cluster}, window.dates()), column, window)
-
-
-def _between(condition: str, column: str, window: Window) -> str:
-    start, end = utc(window.from_ms).isoformat(), utc(window.to_ms).isoformat()
-    return f"{condition} AND {column} >= '{start}' AND {column} <= '{end}'"
+        condition = where({"group_id": self._group_id, "cluster": self._cluster}, window.dates())
+        start, end = utc(window.from_ms).isoformat(), utc(window.to_ms).isoformat()
+        return f"{condition} AND {column} >= '{start}' AND {column} <= '{end}'"
 
 
 def _position(row: Mapping[str, Any]) -> tuple[int, int]:
@@ -149,16 +144,6 @@ def _position(row: Mapping[str, Any]) -> tuple[int, int]:
 
 def _positions(positions: Iterable[tuple[int, int]]) -> str:
     return f"offsets_topic_offset IN ({', '.join(str(offset) for _, offset in positions)})"
-
-
-def _gap(row: Mapping[str, Any]) -> Gap:
-    start = row.get("last_commit_time")
-    return Gap(
-        rebalance_ms=timestamp_ms(row["record_time"]),
-        from_ms=None if start is None else timestamp_ms(start),
-        duration_ms=row["commit_gap_ms"],
-        reason=row["unknown_reason"],
-    )
 
 
 def _with_members(picked: Sequence[Mapping[str, Any]], table: StoredTable, is_read: str) -> Sequence[Generation]:
@@ -176,19 +161,15 @@ def _with_members(picked: Sequence[Mapping[str, Any]], table: StoredTable, is_re
         name = member_name(row["client_id"] or "", row["client_host"] or "", row["group_instance_id"])
         one = Holding(row["member_id"], name, row["client_host"] or "", row["partitions"])
         members.setdefault((row["record_time"], _position(row)), []).append(one)
-    return [
-        Generation(
-            timestamp_ms(row["record_time"]),
-            _members(row, members.get((row["record_time"], _position(row)), [])),
-        )
-        for row in picked
-    ]
-
-
-def _members(row: Mapping[str, Any], members: Sequence[Holding]) -> tuple[Holding, ...] | None:
-    if row["state"] in OVER:
-        return ()
-    return None if row["is_unknown"] or row["state"] == UNKNOWN else tuple(members)
+    generations = []
+    for stored in picked:
+        of_row: tuple[Holding, ...] | None = tuple(members.get((stored["record_time"], _position(stored)), ()))
+        if stored["state"] in OVER:
+            of_row = ()
+        elif stored["is_unknown"] or stored["state"] == UNKNOWN:
+            of_row = None
+        generations.append(Generation(timestamp_ms(stored["record_time"]), of_row))
+    return generations
 
 
 def _lag_partitions(inside: Sequence[Mapping[str, Any]], last_before: Sequence[Mapping[str, Any]]) -> LagPartitions:
@@ -233,8 +214,5 @@ def _partition(row: Mapping[str, Any]) -> TopicPartition:
 
 
 def _age(row: Mapping[str, Any]) -> float:
-    """Return the age in seconds of the oldest record that the group has not committed.
-
-    Return NaN if the partition has no lag, or if the age is unknown.
-    """
+    """Return the age in seconds of the oldest record that is not committed. NaN means no lag or an unknown age."""
     return float(row["lag_seconds"]) if row["lag"] and row["lag_seconds"] is not None else float("nan")

@@ -34,10 +34,9 @@ class LegendEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TimelineSection:
-    """Everything that the section shows. `spans` contains each value of the parameter `span` with its text.
+    """Everything that the section shows. `spans` contains each value of `?span=` with its text.
 
-    `words` is the text of the selected span. If the window ends in the past, `words` also contains the end of the
-    window.
+    `words` is the text of the selected span, and the end of a window in the past.
     """
 
     span: str
@@ -54,7 +53,7 @@ def timeline_section(
     timelines: TimelineReader, watched: WatchedCluster, group_id: str, query: str
 ) -> TimelineSection | None:
     """Return the section of a group. Return None if the group does not exist."""
-    timeline = timelines.read(watched, group_id, span_of(argument(query, "span")))
+    timeline = timelines.read(watched, group_id, span_of(argument(query, "span") or ""))
     return None if timeline is None else section_of(timeline)
 
 
@@ -66,7 +65,7 @@ def section_of(timeline: Timeline) -> TimelineSection:
         spans=[(span, words.SPAN_WORDS[span]) for span in SPANS],
         summary=words.summary(timeline),
         pictures=[picture(timeline, layout) for layout in (WIDE, NARROW)],
-        facts=_facts(timeline),
+        facts=list(_facts(timeline)),
         errors=timeline.errors,
         legend=list(_legend(timeline)),
     )
@@ -97,26 +96,22 @@ def _legend(timeline: Timeline) -> Iterator[LegendEntry]:
     yield LegendEntry("tl-key-blank", "empty: no records of the group, so the group did not change")
 
 
-def _facts(timeline: Timeline) -> Sequence[FactRow]:
+def _facts(timeline: Timeline) -> Iterator[FactRow]:
     window, members = timeline.window, timeline.members
-    conditions = [
-        FactRow(words.words(bars.name), words.times(span, window), span.text)
-        for bars in timeline.conditions
-        for span in bars.spans
-    ]
-    marks = [
-        FactRow(words.mark_facts(mark), words.mark_times(mark, window), mark.text) for mark in timeline.marks or ()
-    ]
-    gaps = [
-        FactRow("commit gap", words.times(gap, window), words.gap_title(gap, window)) for gap in timeline.gaps.spans
-    ]
-    held = [
-        FactRow(row.name, words.times(Span(band.from_ms, band.to_ms), window), words.partitions(band.partitions))
-        for row in members.rows
-        for band in row.bands
-    ]
-    unknown = [FactRow("members unknown", words.times(span, window)) for span in members.unknown]
-    lag = [FactRow("highest lag", time, text) for time, text in words.lag_table(timeline)]
-    late = [FactRow(words.above_limit_text(timeline), words.times(span, window)) for span in timeline.above_limit]
-    silent = [FactRow("no measurements", words.times(span, window), words.SILENCE) for span in timeline.silences]
-    return [*conditions, *marks, *gaps, *held, *unknown, *lag, *late, *silent]
+    for bars in timeline.conditions:
+        for span in bars.spans:
+            yield FactRow(words.words(bars.name), words.times(span, window), span.text)
+    for mark in timeline.marks or ():
+        yield FactRow(words.mark_facts(mark), words.mark_times(mark, window), mark.text)
+    for gap in timeline.gaps.spans:
+        yield FactRow("commit gap", words.times(gap, window), words.gap_title(gap, window))
+    for row in members.rows:
+        for band in row.bands:
+            time = words.times(Span(band.from_ms, band.to_ms), window)
+            yield FactRow(row.name, time, words.partitions(band.partitions))
+    yield from (FactRow("members unknown", words.times(span, window)) for span in members.unknown)
+    yield from (FactRow("highest lag", time, text) for time, text in words.lag_table(timeline))
+    for span in timeline.above_limit:
+        yield FactRow(words.above_limit_text(timeline), words.times(span, window))
+    for span in timeline.silences:
+        yield FactRow("no measurements", words.times(span, window), words.SILENCE)

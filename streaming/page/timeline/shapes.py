@@ -57,8 +57,7 @@ Shape = Rect | Line | Text
 class Picture:
     """The shapes of a timeline, in the order of drawing. Each picture of a page has a different `name`.
 
-    The browser cuts off row names at `names_width`, because a name can be wider than its estimated width. If
-    `names_width` is 0, the names are above the rows.
+    The browser cuts off row names at `names_width`. If it is 0, the names are above the rows.
     """
 
     name: str
@@ -78,9 +77,7 @@ def text_width(text: str) -> float:
 
 
 def shorten(text: str, width: float) -> str:
-    """If a text is wider than `width`, replace its middle with an ellipsis.
-
-    The start and the end of the text remain, because similar member names usually differ at the start or the end.
+    """If a text is wider than `width`, replace its middle with an ellipsis. Names differ at the start or the end.
 
     >>> shorten("billing-service-7f9c@10.4.5.98", 100), shorten("app", 100)
     ('billin…4.5.98', 'app')

@@ -1,4 +1,4 @@
-"""The time range of a timeline, divided into columns."""
+"""The time range of a timeline, its columns, and the round values and texts of its axes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,12 @@ from typing import Final, TypeVar
 Item = TypeVar("Item")
 
 HOUR_MS: Final = 3_600_000
+_DAY_MS: Final = 24 * HOUR_MS
+_STEPS_MS: Final = (
+    *(minutes * 60_000 for minutes in (5, 10, 15, 20, 30)),
+    *(hours * HOUR_MS for hours in (1, 2, 3, 6, 12)),
+    *(days * _DAY_MS for days in (1, 2, 4)),
+)
 SPANS: Final = {"1h": HOUR_MS, "6h": 6 * HOUR_MS, "24h": 24 * HOUR_MS, "7d": 168 * HOUR_MS}
 """The values of the parameter `span`, in milliseconds."""
 DEFAULT_SPAN: Final = "1h"
@@ -53,10 +59,7 @@ class Window:
         return self.from_ms <= at_ms <= self.to_ms
 
     def clip(self, at_ms: int) -> int:
-        """Return the time if it is in the window.
-
-        If the time is before the window, return the start of the window. If the time is after it, return the end.
-        """
+        """Return the time, or the nearer end of the window if the time is outside the window."""
         return min(max(at_ms, self.from_ms), self.to_ms)
 
     def extend(self, earlier_ms: int) -> Window:
@@ -80,6 +83,54 @@ class Window:
         return list(columns.values())
 
 
+def time_ticks(window: Window, most: int) -> Sequence[int]:
+    """Return the sorted times of at most `most` ticks. The times are round in UTC, for example full hours.
+
+    >>> [clock(at_ms) for at_ms in time_ticks(Window(1_795_300_000_000, 1_795_303_600_000), 4)]
+    ['22:40', '23:00', '23:20']
+    """
+    step_ms = next((step_ms for step_ms in _STEPS_MS if window.span_ms / step_ms < most), _STEPS_MS[-1])
+    first_ms = -(-window.from_ms // step_ms) * step_ms
+    return range(first_ms, window.to_ms + 1, step_ms)
+
+
+def tick_text(at_ms: int) -> str:
+    """Return the text of a tick: the time of day, or the date at midnight.
+
+    >>> tick_text(1_795_300_000_000), tick_text(1_795_305_600_000)
+    ('22:26', '22 Nov')
+    """
+    return clock(at_ms) if at_ms % _DAY_MS else f"{_utc(at_ms):%-d %b}"
+
+
+def clock(at_ms: int) -> str:
+    """Return the time of day in UTC."""
+    return f"{_utc(at_ms):%H:%M}"
+
+
+def moment(at_ms: int, window: Window) -> str:
+    """Return a time in UTC as text. If the window is one day or longer, the text contains the date but no seconds.
+
+    >>> moment(1_795_300_000_000, Window(0, 1)), moment(1_795_300_000_000, Window(0, 86_400_001))
+    ('22:26:40', '21 Nov 22:26')
+    """
+    return f"{_utc(at_ms):%-d %b %H:%M}" if window.span_ms >= _DAY_MS else f"{_utc(at_ms):%H:%M:%S}"
+
+
+def nice_limit(highest: int) -> int:
+    """Return the upper end of the lag axis: `highest`, rounded up to a round number.
+
+    >>> [nice_limit(highest) for highest in (0, 1, 7, 11, 260, 99_000)]
+    [1, 1, 10, 20, 500, 100000]
+    """
+    power: int = 10 ** max(0, len(str(highest)) - 1)
+    return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= max(1, highest))
+
+
 def utc_date(at_ms: int) -> date:
     """Return the UTC date of a time."""
-    return datetime.fromtimestamp(at_ms / 1000, timezone.utc).date()
+    return _utc(at_ms).date()
+
+
+def _utc(at_ms: int) -> datetime:
+    return datetime.fromtimestamp(at_ms / 1000, timezone.utc)

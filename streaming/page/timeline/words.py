@@ -9,9 +9,8 @@ from typing import Final
 
 from streaming.evaluation.phrases import counted, in_words
 from streaming.page.rendering import duration, utc_text
-from streaming.page.timeline.axes import moment, time_ticks
 from streaming.page.timeline.history import LagPoint, Mark, Span, Timeline
-from streaming.page.timeline.window import Window
+from streaming.page.timeline.window import Window, moment, time_ticks
 
 SPAN_WORDS: Final = {"1h": "last hour", "6h": "last 6 hours", "24h": "last 24 hours", "7d": "last 7 days"}
 SILENCE: Final = (
@@ -36,9 +35,7 @@ def before_text(window: Window) -> str:
 
 
 def causes(by_cause: Mapping[str, int]) -> str:
-    """Return the causes with the number of changes for each cause.
-
-    If there is only one cause, return it without a number.
+    """Return the causes with the number of changes for each cause. A single cause has no number.
 
     >>> causes({"member_gone": 2, "member_joined": 1}), causes({"member_gone": 5})
     ('member gone: 2, member joined: 1', 'member gone')

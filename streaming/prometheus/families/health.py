@@ -23,8 +23,7 @@ from streaming.prometheus.lines import Sample, histogram_samples
 from streaming.prometheus.metric_selection import MetricSelection
 from streaming.signals import Signal, fairness, groups, kafka_exporter, lag, members, monitor, rebalances
 from streaming.spark.folder import nearest_existing
-from streaming.state.batch_durations import BATCH_BUCKETS_SECONDS
-from streaming.state.monitor_view import Health, MonitorView
+from streaming.state.monitor_view import BATCH_BUCKETS_SECONDS, MonitorView
 
 _VERSION = version("kafka-rebalance-monitor")
 
@@ -52,18 +51,17 @@ def health_families(
     yield monitor.MONITOR_INFO, [Sample((_VERSION, health.source, *addresses), 1)]
     limitations = (*health.not_known, *health.settings_not_known)
     yield monitor.SOURCE_LIMITATION, [Sample((capability,), 1) for capability in limitations]
-    yield (
-        monitor.RECORDS_READ,
-        _sum_counts(partition_state.records_read for partition_state in view.partition_states.values()),
-    )
-    yield (
-        monitor.RECORDS_SKIPPED,
-        _sum_counts(partition_state.records_skipped for partition_state in view.partition_states.values()),
-    )
+    states = view.partition_states.values()
+    yield monitor.RECORDS_READ, _sum_counts(state.records_read for state in states)
+    yield monitor.RECORDS_SKIPPED, _sum_counts(state.records_skipped for state in states)
     if is_fresh:
         yield from _offsets_topic_families(view)
         yield from _clock_families(view)
-    yield from _batch_families(health)
+    if health.last_batch_ms is not None:
+        yield monitor.LAST_BATCH_TIMESTAMP_SECONDS, [Sample((), health.last_batch_ms / 1000)]
+        durations = health.batch_durations
+        samples = histogram_samples((), BATCH_BUCKETS_SECONDS, durations.buckets, durations.sum_seconds)
+        yield monitor.BATCH_DURATION_SECONDS, list(samples)
     yield monitor.TABLE_WRITE_FAILURES, [Sample((), health.table_write_failures)]
     yield monitor.DISK_FREE_RATIO, list(_free_ratios(health.folders))
     if state_rows := len(view.groups) + len(view.partition_states):
@@ -73,10 +71,7 @@ def health_families(
 
 
 def cluster_families(view: MonitorView) -> Iterator[FamilySamples]:
-    """Yield the number of brokers.
-
-    Also yield the time of the newest list of groups, and the number of gaps in this list for each reason.
-    """
+    """Yield the number of brokers, and the time and the gaps of the newest list of groups."""
     if view.sample is not None and view.sample.brokers is not None:
         yield kafka_exporter.BROKERS, [Sample((), view.sample.brokers)]
     if (listing := view.listing) is not None:
@@ -119,25 +114,7 @@ def _rebalance_starts(reports: Iterable[GroupReport]) -> Iterator[Sample]:
             yield Sample((report.group_id,), since_ms / 1000)
 
 
-def dropped_series_family(dropped: int) -> Iterator[FamilySamples]:
-    """Yield the number of series that the limit drops from this scrape."""
-    yield monitor.DROPPED_SERIES, [Sample(monitor.DROPPED_SERIES.label_values["reason"], dropped)]
-
-
-def _batch_families(health: Health) -> Iterator[FamilySamples]:
-    durations = health.batch_durations
-    if health.last_batch_ms is None:
-        return
-    yield monitor.LAST_BATCH_TIMESTAMP_SECONDS, [Sample((), health.last_batch_ms / 1000)]
-    samples = histogram_samples((), BATCH_BUCKETS_SECONDS, durations.buckets, durations.sum_seconds)
-    yield monitor.BATCH_DURATION_SECONDS, list(samples)
-
-
 def _free_ratios(folders: Mapping[str, str]) -> Iterator[Sample]:
-    """Yield the free fraction (0 to 1) of each folder's disk.
-
-    If a folder does not exist yet, use the disk of its parent folder.
-    """
     for name, path in folders.items():
         with suppress(OSError):
             disk = shutil.disk_usage(nearest_existing(Path(path)))

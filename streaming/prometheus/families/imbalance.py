@@ -26,10 +26,6 @@ def _own_drift(report: GroupReport) -> Iterator[Sample]:
 
 
 def _further_drifts(report: GroupReport) -> Iterator[Sample]:
-    """Yield the drift from all other strategies.
-
-    If the drift from the group's own strategy is 0, also yield this drift.
-    """
     for drift in report.assignment.drifts:
         is_own_drift = drift.is_group_strategy and drift.drift_partitions
         if drift.drift_partitions is not None and not is_own_drift:

@@ -20,7 +20,7 @@ from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.prometheus.counted_lines import SeriesCounts
 from streaming.prometheus.exposition import Text
-from streaming.prometheus.lag_tables import TABLES, filter_rows, select_lag_rows
+from streaming.prometheus.lag_tables import LAG_TABLES, SAMPLE_TABLES, filter_rows, select_lag_rows
 from streaming.prometheus.lines import Writer, as_one_array, escape_labels
 from streaming.prometheus.series_limit import NO_LIMIT, SeriesLimit
 from streaming.signals import Granularity, Signal, kafka_exporter, kafka_lag_exporter, partitions
@@ -119,10 +119,12 @@ class ColumnTexts:
 
     def _make_lines(self, inputs: _SampleInputs) -> ColumnLines:
         lag, sample, only = inputs
-        rows = None if lag is None or not self._writers else select_lag_rows(lag, self._groups, only)
-        names = {one.family.table for one in self._writers}
-        made = {name: TABLES[name](rows, sample, self._topics) for name in names}
-        tables = {name: table for name, table in made.items() if table is not None}
+        names, tables = {one.family.table for one in self._writers}, dict[str, pa.Table]()
+        if lag is not None and self._writers:
+            rows = select_lag_rows(lag, self._groups, only)
+            tables |= {name: make(rows, self._topics) for name, make in LAG_TABLES.items() if name in names}
+        if sample is not None:
+            tables |= {name: make(sample, self._topics) for name, make in SAMPLE_TABLES.items() if name in names}
         return ColumnLines([one for one in self._writers if one.family.table in tables], tables)
 
 
@@ -132,7 +134,6 @@ class _SampleInputs(NamedTuple):
     only: AbstractSet[str] | None
 
     def is_same(self, other: _SampleInputs) -> bool:
-        """Return True if `other` has the same lag, the same sample and the same selected groups."""
         return self.lag is other.lag and self.sample is other.sample and self.only == other.only
 
 
@@ -188,15 +189,10 @@ def _shown_rows(table: pa.Table, granularity: Granularity, limit: SeriesLimit) -
         return table
     if "group_id" not in table.column_names:
         return table if limit.shows_topics(granularity) else table.slice(0, 0)
-    return filter_rows(
-        table, "group_id", lambda names: pa.array([limit.shows(name, granularity) for name in names], pa.bool_())
-    )
+    return filter_rows(table, "group_id", lambda names: [limit.shows(name, granularity) for name in names])
 
 
 def _labels(table: pa.Table) -> Mapping[str, pa.Array]:
-    """Return the columns of escaped label values. The keys are label names.
-
-    A column can have several label names. For example, `group_id` has the names `group` and `consumergroup`.
-    """
+    """Return the columns of escaped label values by label name. A column can have several label names."""
     escaped = {column: escape_labels(table[column]) for column in {*_COLUMN_OF_LABEL.values()} & {*table.column_names}}
     return {label: escaped[column] for label, column in _COLUMN_OF_LABEL.items() if column in escaped}

@@ -64,19 +64,13 @@ def lag_causes(reports: Iterable[GroupReport], topics: NameFilter) -> list[Sampl
     """Return one sample for each group with a cause of lag (rule 4)."""
     causes = [(report.group_id, report.cause) for report in reports if report.cause is not None]
     shown = set(topics.among({cause.topic for _, cause in causes if cause.topic}))
-    return [
-        Sample((group_id, cause.kind, cause.topic, _number(cause.partition), cause.client_id, cause.client_host), 1)
-        for group_id, cause in causes
-        if not cause.topic or cause.topic in shown
-    ]
-
-
-def _number(partition: int | None) -> str:
-    return "" if partition is None else str(partition)
-
-
-def _unowned_partitions(report: GroupReport) -> int | None:
-    return report.assignment.unowned_partitions or None
+    samples = []
+    for group_id, cause in causes:
+        if not cause.topic or cause.topic in shown:
+            partition = "" if cause.partition is None else str(cause.partition)
+            labels = (group_id, cause.kind, cause.topic, partition, cause.client_id, cause.client_host)
+            samples.append(Sample(labels, 1))
+    return samples
 
 
 def _uneven_work(report: GroupReport) -> float | None:
@@ -94,7 +88,9 @@ def _assigned_at_seconds(report: GroupReport) -> float | None:
 
 OWNER_FAMILIES: Final[tuple[GroupFamily, ...]] = (
     GroupFamily(fairness.BUSIEST_MEMBER, _busiest),
-    GroupFamily(fairness.UNOWNED_PARTITIONS, single_sample(_unowned_partitions)),
+    GroupFamily(
+        fairness.UNOWNED_PARTITIONS, single_sample(lambda report: report.assignment.unowned_partitions or None)
+    ),
     GroupFamily(fairness.UNEVEN_WORK_RECORDS_PER_SECOND, single_sample(_uneven_work)),
     GroupFamily(fairness.ASSIGNMENT_TIMESTAMP_SECONDS, single_sample(_assigned_at_seconds)),
 )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 
 import msgspec
 import numpy as np
@@ -55,47 +56,36 @@ from streaming.state.committed_offsets import CommittedOffsets
 from streaming.state.monitor_state import MonitorState
 
 SHORTEN_BATCHES = 1000
-"""Number of batches after which the log of the file source is shortened again.
-
-With one file per batch, the log then has at most 200 kB. More than one file per batch is rare.
-"""
+"""Number of batches after which the log of the file source is shortened again. It then has at most about 200 kB."""
 
 _log = logging.getLogger(__name__)
 
 
 class BatchFailedError(Exception):
-    """A batch failed. The message of the error is one line, because Spark cannot process a long message.
+    """A batch failed. The message has one line.
 
-    When a query is stopped during a batch, Spark 4.0 searches the error message with a regular expression. In a long
-    Java stack trace, this search causes a stack overflow.
+    When a query is stopped during a batch, Spark 4.0 searches the message with a regular expression. In a long Java
+    stack trace, this search causes a stack overflow.
     """
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class BatchSink:
-    """The function of `foreachBatch`: applies the state rows of a batch to the monitor state and to the tables."""
+    """The function of `foreachBatch`."""
 
-    def __init__(  # noqa: PLR0913 - everything that a batch changes, as keywords
-        self,
-        *,
-        cluster: str,
-        monitor_state: MonitorState,
-        committed_offsets: CommittedOffsets,
-        tables: DeltaTables,
-        files: Files,
-        bootstrap: Bootstrap,
-        clock: ClusterClock,
-        on_end: Callable[[], None],
-    ) -> None:
-        self._cluster = cluster
-        self._monitor_state = monitor_state
-        self._committed_offsets = committed_offsets
-        self._tables = tables
-        self._files = files
-        self._bootstrap = bootstrap
-        self._clock = clock
-        self._on_end = on_end
-        self._foreign_records = ForeignRecords(cluster)
-        self._progress_file = ProgressFile(cluster, files, tables)
+    cluster: str
+    monitor_state: MonitorState
+    committed_offsets: CommittedOffsets
+    tables: DeltaTables
+    files: Files
+    bootstrap: Bootstrap
+    clock: ClusterClock
+    on_end: Callable[[], None]
+
+    def __post_init__(self) -> None:
+        """Set the initial state."""
+        self._foreign_records = ForeignRecords(self.cluster)
+        self._progress_file = ProgressFile(self.cluster, self.files, self.tables)
         self.failure: Exception | None = None
         """The error that the last batch raised. Spark itself reports this error only as a long text."""
 
@@ -107,9 +97,12 @@ class BatchSink:
         except Exception as failure:  # noqa: BLE001 - any error ends the query
             self.failure = failure
             raise BatchFailedError(plain_cause(failure)) from None
-        self._on_end()
+        self.on_end()
         if (batch_id + 1) % SHORTEN_BATCHES == 0:
-            self._shorten_file_source_log()
+            try:
+                shorten_file_source_log(self.files)
+            except (OSError, Py4JError) as failure:  # the next call tries again
+                _log.debug("%s: the log of the file source was not shortened: %s", self.cluster, plain_cause(failure))
         if batch_bytes >= LARGE_BYTES:
             return_freed_memory()
 
@@ -117,77 +110,61 @@ class BatchSink:
         started = time.monotonic()
         new_rows, batch_bytes = self._update_state(batch, batch_id)
         self._append(new_rows, batch_id)
-        self._put_positions(batch_id)
+        self._put_positions(batch_id)  # after the append: otherwise a cluster is ready although each append fails
         batch_seconds = time.monotonic() - started
-        self._monitor_state.put_batch_end(batch_seconds, self._clock.monitor_ms())
-        _log.debug("%s: batch %d took %.2f s", self._cluster, batch_id, batch_seconds)
+        self.monitor_state.put_batch_end(batch_seconds, self.clock.monitor_ms())
+        _log.debug("%s: batch %d took %.2f s", self.cluster, batch_id, batch_seconds)
         return batch_bytes + sum(int(rows.nbytes) for rows in new_rows.values())
 
-    def _shorten_file_source_log(self) -> None:
-        """Shorten the log of the file source. If this fails, the next call tries again."""
-        try:
-            shorten_file_source_log(self._files)
-        except (OSError, Py4JError) as failure:
-            _log.debug("%s: the log of the file source was not shortened: %s", self._cluster, plain_cause(failure))
-
     def _append(self, new_rows: Mapping[Table, pa.Table], batch_id: int) -> None:
-        for table in self._tables.append_batches(new_rows, batch_id):
-            _log.info("%s: batch %d is already in table %s", self._cluster, batch_id, table.name)
+        for table in self.tables.append_batches(new_rows, batch_id):
+            _log.info("%s: batch %d is already in table %s", self.cluster, batch_id, table.name)
         self._progress_file.store()
 
     def _update_state(self, batch: DataFrame, batch_id: int) -> tuple[Mapping[Table, pa.Table], int]:
         """Apply a batch to the monitor state. Return the new rows of the tables, and the size of the batch in bytes.
 
-        The batch is collected only once, because a second Spark action would run the query's stateful plan again. The
-        decoded batch exists only inside the method, so its memory is free again before the next append.
+        Collect the batch only once: a second Spark action would run the query's stateful plan again. The decoded batch
+        exists only inside the method, so its memory is free again before the next append.
         """
         updates, partition_events, batch_bytes = _split_by_kind(batch.toArrow())
-        received_ms = self._clock.monitor_ms()
+        received_ms = self.clock.monitor_ms()
         partition_batches = [event for event in partition_events if isinstance(event, PartitionBatch)]
         partition_states = self._merge_partitions(partition_batches)
         forgotten = [update.record.snapshot.group_id for update in updates if update.forgotten]
         closed = [event for event in partition_events if isinstance(event, GapsClosed)]
-        self._monitor_state.put_batch([update.record for update in updates], partition_states.values(), forgotten)
-        self._monitor_state.put_gap_totals(closed)
+        self.monitor_state.put_batch([update.record for update in updates], partition_states.values(), forgotten)
+        self.monitor_state.put_gap_totals(closed)
         last_records = [self._apply_commits(event) for event in partition_events]
-        self._clock.take_records(_records(received_ms, last_records, updates))
+        self.clock.take_records(_records(received_ms, last_records, updates))
         self._foreign_records.report(partition_batches)
         gaps = [gap for event in closed for gap in event.gaps]
         _log.debug(
-            "%s: batch %d: %d groups, %d partitions", self._cluster, batch_id, len(updates), len(partition_states)
+            "%s: batch %d: %d groups, %d partitions", self.cluster, batch_id, len(updates), len(partition_states)
         )
         return self._new_rows(updates, partition_batches, gaps, partition_states), batch_bytes
 
     def _apply_commits(self, event: PartitionEvent) -> Int64Array:
-        """Apply the commits of one event. Return the result of `_last_records` for these commits.
-
-        The decoded commits exist only inside the method, so memory contains the commits of only one event.
-        """
+        """Decode and apply the commits of one event. Outside the method, memory contains no decoded commits."""
         if isinstance(event, CommitsVanished):
-            self._committed_offsets.forget(event.keys, event.kafka_offsets)
+            self.committed_offsets.forget(event.keys, event.kafka_offsets)
         if not isinstance(event, PartitionBatch):
             return np.empty((0, 3), dtype=np.int64)
         commits = table_of(event.commits, COMMIT_SCHEMA)
-        self._committed_offsets.apply(commits)
+        self.committed_offsets.apply(commits)
         return _last_records(commits)
 
     def _put_positions(self, batch_id: int) -> None:
-        """Store the positions after the batch.
-
-        Call this method only after the append. Otherwise a cluster is ready although each append fails.
-        """
-        known, positions = self._monitor_state.view().health.positions, self._positions(batch_id)
-        report_rewound(self._cluster, self._monitor_state, find_backward_positions(known, positions))
-        self._monitor_state.put_health(positions=positions)
+        known, positions = self.monitor_state.view().health.positions, self._positions(batch_id)
+        report_rewound(self.cluster, self.monitor_state, find_backward_positions(known, positions))
+        self.monitor_state.put_health(positions=positions)
 
     def _positions(self, batch_id: int) -> Mapping[int, int]:
-        """Return the next offset to read in each partition. In the polling mode, return `polled_positions`."""
-        in_log = batch_end_positions(self._files, batch_id, OFFSETS_TOPIC)
-        return in_log or polled_positions(self._monitor_state.view().partition_states)
+        return end_positions(self.files, batch_id, self.monitor_state.view().partition_states)
 
     def _merge_partitions(self, partition_batches: Iterable[PartitionBatch]) -> Mapping[int, PartitionSnapshot]:
         """Return the changed partition states. The states contain no commits, because CommittedOffsets stores them."""
-        partition_states = dict(self._monitor_state.view().partition_states)
+        partition_states = dict(self.monitor_state.view().partition_states)
         changed = {}
         for batch in partition_batches:
             partition = batch.offsets_topic_partition
@@ -203,16 +180,16 @@ class BatchSink:
         partition_states: Mapping[int, PartitionSnapshot],
     ) -> Mapping[Table, pa.Table]:
         history = (snapshot for update in updates for snapshot in update.history)
-        decisions = decide_skips(self._monitor_state.view().decided_skips, history, partition_states)
-        rows: dict[Table, Iterable[Row]] = {**update_rows(self._cluster, updates, decisions)}
+        decisions = decide_skips(self.monitor_state.view().decided_skips, history, partition_states)
+        rows: dict[Table, Iterable[Row]] = {**update_rows(self.cluster, updates, decisions)}
         decode_failures = (record for batch in partition_batches for record in batch.decode_failures)
         summaries = (summary for batch in partition_batches for summary in batch.failure_summaries)
-        rows.update(quarantine_rows(self._cluster, decode_failures, summaries))
-        rows.update(commit_gap_rows(self._cluster, gaps))
+        rows.update(quarantine_rows(self.cluster, decode_failures, summaries))
+        rows.update(commit_gap_rows(self.cluster, gaps))
         return {table: self._unwritten(table, arrow_table(table, of_table)) for table, of_table in rows.items()}
 
     def _unwritten(self, table: Table, rows: pa.Table) -> pa.Table:
-        written = self._bootstrap.positions.get(table.name)
+        written = self.bootstrap.positions.get(table.name)
         if written is None or not len(written) or not rows.num_rows:
             return rows
         positions = position_numbers(rows["offsets_topic_partition"], rows["offsets_topic_offset"])
@@ -233,7 +210,7 @@ def _last_records(commits: pa.Table) -> Int64Array:
 
 
 def _records(received_ms: int, commits: Iterable[Int64Array], updates: Iterable[GroupUpdate]) -> ReceivedRecords:
-    """Return the positions and times of the records of a batch. Polled groups have no log position and are omitted."""
+    """Return the records of a batch. Polled groups have no log position and are omitted."""
     positions = [update.record.snapshot.position for update in updates]
     of_groups = [
         (one.offsets_topic_partition, one.offsets_topic_offset, one.timestamp_ms)
@@ -244,17 +221,18 @@ def _records(received_ms: int, commits: Iterable[Int64Array], updates: Iterable[
     return ReceivedRecords(received_ms, partitions, offsets, times_ms)
 
 
-def polled_positions(partition_states: Mapping[int, PartitionSnapshot]) -> Mapping[int, int]:
-    """Return the position in the polling mode: the number after the last event that the query has read.
+def end_positions(files: Files, batch_id: int, partition_states: Mapping[int, PartitionSnapshot]) -> Mapping[int, int]:
+    """Return the next offset to read in each partition after a batch. In the polling mode, see `polled_positions`."""
+    return batch_end_positions(files, batch_id, OFFSETS_TOPIC) or polled_positions(partition_states)
 
-    Return an empty result if the query has read no poll.
-    """
+
+def polled_positions(partition_states: Mapping[int, PartitionSnapshot]) -> Mapping[int, int]:
+    """Return the number after the last polled event that the query has read. If there is none, return `{}`."""
     polled = partition_states.get(POLLED_PARTITION)
     return {} if polled is None else {POLLED_PARTITION: polled.last_offset + 1}
 
 
 def _split_by_kind(rows: pa.Table) -> tuple[list[GroupUpdate], list[PartitionEvent], int]:
-    """Decode the rows of a batch one by one. Also return the size of the rows in bytes."""
     updates, partition_events = [], []
     for state_kind, payload in zip(rows["state_kind"], rows["payload"], strict=True):
         if state_kind.as_py() == GROUP_KIND:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from dataclasses import dataclass
 
 from kafka.errors import KafkaError
 from py4j.protocol import Py4JError
@@ -39,33 +40,24 @@ from streaming.state.monitor_state import MonitorState
 _log = logging.getLogger(__name__)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class QueryKeeper:
     """Runs and restarts the query. Each start of the query resets `readiness`."""
 
-    def __init__(  # noqa: PLR0913 - everything that a query needs, as keywords
-        self,
-        *,
-        settings: Settings,
-        monitor_state: MonitorState,
-        committed_offsets: CommittedOffsets,
-        files: Files,
-        limits: Limits,
-        cluster_session: ClusterSession,
-        shared: SharedResources,
-        clock: ClusterClock,
-        readiness: Readiness,
-    ) -> None:
-        self._settings = settings
-        self._cluster = settings.kafka.cluster
-        self._monitor_state = monitor_state
-        self._committed_offsets = committed_offsets
-        self._files = files
-        self._limits = limits
-        self._cluster_session = cluster_session
-        self._shared_resources = shared
-        self._clock = clock
-        self._readiness = readiness
-        self._is_polled = settings.source.kind == ADMIN_API_SOURCE
+    settings: Settings
+    monitor_state: MonitorState
+    committed_offsets: CommittedOffsets
+    files: Files
+    limits: Limits
+    cluster_session: ClusterSession
+    shared: SharedResources
+    clock: ClusterClock
+    readiness: Readiness
+
+    def __post_init__(self) -> None:
+        """Set the initial state."""
+        self._cluster = self.settings.kafka.cluster
+        self._is_polled = self.settings.source.kind == ADMIN_API_SOURCE
         self._own_partitions = OwnPartitions()
         self._query: StreamingQuery | None = None
 
@@ -77,52 +69,54 @@ class QueryKeeper:
     def keep(self, tables: DeltaTables, bootstrap: Bootstrap, claim: WriterClaim, stop: threading.Event) -> None:
         """Run the query until `stop` is set (rules 3 and 4 of `run.watch`).
 
-        Raises RemedyError if a restart of the query cannot help. Raises SecondWriterError if a second monitor writes
-        the rows of the cluster. Raises DifferentClusterError if the brokers belong to a different Kafka cluster.
+        Raises RemedyError if a restart of the query cannot help, also for the reasons in `check`.
         """
         sink = BatchSink(
             cluster=self._cluster,
-            monitor_state=self._monitor_state,
-            committed_offsets=self._committed_offsets,
+            monitor_state=self.monitor_state,
+            committed_offsets=self.committed_offsets,
             tables=tables,
-            files=self._files,
+            files=self.files,
             bootstrap=bootstrap,
-            clock=self._clock,
-            on_end=self._readiness.report_progress,
+            clock=self.clock,
+            on_end=self.readiness.report_progress,
         )
-        retry_state = RetryState(self._monitor_state)
+        retry_state = RetryState(self.monitor_state)
         while not stop.is_set():
-            self._readiness.start_over()
+            self.readiness.start_over()
             try:
                 self._query = self._start_query(sink, bootstrap, stop)
                 await_query(self._query, lambda: stop.is_set() or self._must_end(claim) or self._has_grown())
             except (PySparkException, Py4JError, NoCoordinatorError) as failure:
                 if not stop.is_set():
-                    self._check(claim)
+                    self.check(claim)
                     cause = sink.failure or failure
                     is_new = retry_state.record_failure(cause)
-                    check_restart_helps(self._shared_resources.session, self._files, tables, is_new=is_new)
-                    self._report_failed(cause, is_new=is_new)
+                    check_restart_helps(self.shared.session, self.files, tables, is_new=is_new)
+                    level = logging.ERROR if is_new else logging.DEBUG
+                    _log.log(level, "%s: the query failed; starting it again: %s", self._cluster, plain_cause(cause))
+                    _log.debug("%s: stack trace of the failure:", self._cluster, exc_info=cause)
                     stop.wait(retry_state.pause_seconds)
             else:
-                self._check(claim)
+                self.check(claim)
                 if not self._has_grown():
                     return
                 self.use_partitions(self._partitions_sampled())
 
     def _must_end(self, claim: WriterClaim) -> bool:
-        return claim.refusal is not None or self._cluster_session.connection.is_different_cluster
+        return claim.refusal is not None or self.cluster_session.connection.is_different_cluster
 
-    def _check(self, claim: WriterClaim) -> None:
+    def check(self, claim: WriterClaim) -> None:
+        """Raise SecondWriterError or DifferentClusterError if this monitor must not write rows."""
         claim.check()
-        self._cluster_session.connection.check_cluster()
+        self.cluster_session.connection.check_cluster()
 
     @property
     def _partitions(self) -> int:
         return self._own_partitions.counts[-1] if self._own_partitions.counts else 0
 
     def _partitions_sampled(self) -> int:
-        sample = self._monitor_state.view().sample
+        sample = self.monitor_state.view().sample
         return 0 if sample is None else sample.offsets_topic_partitions
 
     def _has_grown(self) -> bool:
@@ -131,19 +125,14 @@ class QueryKeeper:
     def use_partitions(self, partitions: int) -> None:
         """Set the number of partitions that the query reads after its next start. In the polling mode, do nothing."""
         if not self._is_polled:
-            self._own_partitions = own_partitions(self._cluster, self._files, partitions)
-            self._committed_offsets.use_partitions(self._own_partitions)
-
-    def _report_failed(self, failure: Exception, *, is_new: bool) -> None:
-        level = logging.ERROR if is_new else logging.DEBUG
-        _log.log(level, "%s: the query failed; starting it again: %s", self._cluster, plain_cause(failure))
-        _log.debug("%s: stack trace of the failure:", self._cluster, exc_info=failure)
+            self._own_partitions = own_partitions(self._cluster, self.files, partitions)
+            self.committed_offsets.use_partitions(self._own_partitions)
 
     def _start_query(self, sink: BatchSink, bootstrap: Bootstrap, stop: threading.Event) -> StreamingQuery:
-        settings, cluster_session, session = self._settings, self._cluster_session, self._shared_resources.session
-        state_rows = feedback_rows(session, self._files.uri(FEEDBACK_FOLDER))
+        settings, cluster_session, session = self.settings, self.cluster_session, self.shared.session
+        state_rows = feedback_rows(session, self.files.uri(FEEDBACK_FOLDER))
         if not self._is_polled:
-            group_id = source_group(Groups(cluster_session.connection, self._clock.now_ms), stop, candidate_ids())
+            group_id = source_group(Groups(cluster_session.connection, self.clock.now_ms), stop, candidate_ids())
             options = {**cluster_session.security_options, "kafka.group.id": group_id}
             records = offsets_topic_records(session, settings.kafka, settings.source, range(self._partitions), options)
             state_rows = combine_records(records, settings.spark.combine_tasks, self._own_partitions).unionByName(
@@ -151,10 +140,10 @@ class QueryKeeper:
             )
         function = StateFunction(
             strategies=settings.evaluation.strategies,
-            users_references=self._shared_resources.users_references,
+            users_references=self.shared.users_references,
             initial_state=bootstrap.initial_state.records,
             initial_state_version=bootstrap.initial_state.version,
-            limits=self._limits,
+            limits=self.limits,
             names=NO_TOPIC_NAMES if self._is_polled else self._topic_names(),
             own_partitions=self._own_partitions,
         )
@@ -163,14 +152,13 @@ class QueryKeeper:
             cluster=self._cluster,
             state_function=function,
             on_batch=sink,
-            checkpoint=self._files.uri(QUERY),
+            checkpoint=self.files.uri(QUERY),
             trigger_seconds=settings.source.trigger_seconds,
         )
 
     def _topic_names(self) -> TopicNames:
-        """Request all topic names. If the request fails, rows with topic ids are written after the next sample."""
         try:
-            return self._cluster_session.brokers.topic_names()
+            return self.cluster_session.brokers.topic_names()
         except KafkaError as error:
             _log.warning(
                 "%s: brokers did not return topic names (%s); some table rows wait for the next sample",

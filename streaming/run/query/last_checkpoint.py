@@ -10,10 +10,9 @@ read with B. So with A, the monitor would read these records again and write the
 3. A start is allowed only if the file contains the id of this checkpoint or the id in `Identity.after`.
 4. If the file is missing, or if a read or a write of the file fails, the monitor does not check the id. A failure is
    logged.
-5. Before a repair removes rows of a cluster, it replaces the id with the name of the table and of the repair. Then
-   every existing checkpoint of the cluster is refused. A new checkpoint is allowed (rule 2). Its monitor writes the
-   removed rows again that are newer than the last remaining row of their group, if the topic still contains their
-   records. The id is replaced for each `source.kind`.
+5. Before a repair removes rows of a cluster, it replaces the ids of each `source.kind` with the names of the table and
+   the repair. Then only a new checkpoint is allowed (rule 2). Its monitor writes the removed rows again that are newer
+   than the last remaining row of their group, if the topic still contains their records.
 """
 
 from __future__ import annotations
@@ -61,13 +60,18 @@ class LastCheckpoint:
     def take(self, identity: Identity, checkpoint: str) -> None:
         """Store the id of this checkpoint. Call this method before the first append.
 
-        Raises CheckpointPassedError or RowsMissingError if rule 3 does not allow the start. `checkpoint` is the folder
-        of the checkpoint, for the error message.
+        Raises CheckpointPassedError or RowsMissingError if rule 3 does not allow the start.
         """
         last = self.read()
         if last not in {"", identity.checkpoint_id, identity.after}:
             if last.startswith(f"{_REPAIRED} "):
-                raise RowsMissingError(_repair_text(self._open_files().uri(""), self._cluster, last))
+                names = sorted({repair.partition(".")[0] for repair in last.split()[1:]})
+                raise RowsMissingError(
+                    f"rows of cluster {self._cluster!r} are missing in {', '.join(names)} (tables in"
+                    f" {self._open_files().uri('').rstrip('/')}), because `rebuild --repair-tables` removed damaged"
+                    " files: run `rebalance-monitor rebuild` for this cluster. After a rebuild, the next run can write"
+                    " missing rows again only if their records are still in the topic"
+                )
             raise CheckpointPassedError(
                 f"checkpoint {checkpoint} does not know the last rows of cluster {self._cluster!r}, because a monitor"
                 " with a different checkpoint wrote them. This monitor would write these rows again: run"
@@ -85,10 +89,7 @@ class LastCheckpoint:
 
 
 def store_repair(files: Files, cluster: str, table: str, stamp: str) -> None:
-    """Refuse all existing checkpoints of a cluster, because a repair removes rows from a table (rule 5).
-
-    `files` is the folder of the tables. `stamp` is different for each repair. Raises OSError.
-    """
+    """Refuse all existing checkpoints of a cluster (rule 5). `files` is the folder of the tables. Raises OSError."""
     for source in (OFFSETS_TOPIC_SOURCE, ADMIN_API_SOURCE):
         name = _name(cluster, source)
         last = (files.read(name) or b"").decode(errors="replace")
@@ -98,12 +99,3 @@ def store_repair(files: Files, cluster: str, table: str, stamp: str) -> None:
 
 def _name(cluster: str, source: str) -> str:
     return f"{FOLDER}/last-{digest(cluster)}-{source}"
-
-
-def _repair_text(root: str, cluster: str, stored: str) -> str:
-    names = sorted({repair.partition(".")[0] for repair in stored.split()[1:]})
-    return (
-        f"rows of cluster {cluster!r} are missing in {', '.join(names)} (tables in {root.rstrip('/')}), because"
-        " `rebuild --repair-tables` removed damaged files: run `rebalance-monitor rebuild` for this cluster. After a"
-        " rebuild, the next run can write missing rows again only if their records are still in the topic"
-    )

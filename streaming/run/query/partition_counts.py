@@ -12,10 +12,7 @@ from streaming.spark.checkpoint import batch_end_positions, last_committed_batch
 from streaming.spark.files import Files
 
 STORED_COUNTS = "offsets_topic_partition_counts"
-"""The name of the checkpoint file that stores the partition counts.
-
-Without this file, the only known count is the number of partitions in the last batch.
-"""
+"""The name of the checkpoint file. Without it, the only known count is the number of partitions in the last batch."""
 
 _log = logging.getLogger(__name__)
 
@@ -52,7 +49,6 @@ def _stored_counts(cluster: str, files: Files) -> tuple[int, ...]:
 
 
 def _last_read_count(files: Files) -> tuple[int, ...]:
-    """Return the number of partitions in the last batch, as a tuple with one element. Without a batch, return `()`."""
     batch_id = last_committed_batch(files)
     read = {} if batch_id is None else batch_end_positions(files, batch_id, OFFSETS_TOPIC)
     return (len(read),) if read else ()

@@ -76,10 +76,7 @@ class InitialState(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
-    """A summary of the tables at the time when the checkpoint was created.
-
-    `positions` maps each table name to the sorted positions of the records in the table.
-    """
+    """A summary of the tables when the checkpoint was created. `positions` are sorted, by table name."""
 
     positions: Mapping[str, Int64Array] = field(default_factory=dict)
     initial_state: InitialState = field(default_factory=InitialState)
@@ -115,10 +112,9 @@ def prepare_checkpoint(
 
 
 def check_age(files: Files, last_written: int) -> None:
-    """Raise CheckpointDamagedError if the checkpoint is older than the tables.
+    """Raise CheckpointDamagedError if the checkpoint is older than `last_written`, the last batch in the tables.
 
-    `last_written` is the number of the last batch in the tables. After the restore of an old checkpoint, new batches
-    get numbers that the tables already contain. So the tables would ignore the new batches.
+    Otherwise, new batches would get numbers that the tables already contain, so the tables would ignore them.
     """
     last_begun = last_begun_batch(files)
     if last_written > last_begun:
@@ -131,10 +127,7 @@ def check_age(files: Files, last_written: int) -> None:
 def make_checkpoint(
     session: SparkSession, settings: Settings, files: Files, tables: DeltaTables
 ) -> tuple[Identity, Bootstrap]:
-    """Create a checkpoint. Raises UnusableTableError if the tables cannot be read.
-
-    The identity is written last, because a checkpoint without an identity is incomplete.
-    """
+    """Create a checkpoint. Raises UnusableTableError if the tables cannot be read."""
     cluster, source = settings.kafka.cluster, settings.source.kind
     tables.open_all()
     try:
@@ -144,19 +137,17 @@ def make_checkpoint(
             f"tables {tables.root} cannot be read ({plain_cause(failure)}): check the disk, or run"
             " `rebalance-monitor rebuild --repair-tables`, which keeps the parts that it replaces"
         ) from failure
-    checksums = _write_bootstrap(files, bootstrap)
-    after = _last_checkpoint(session, settings).read()
     identity = Identity(
         version=CHECKPOINT_VERSION,
         checkpoint_id=uuid.uuid4().hex,
         cluster=cluster,
         shuffle_partitions=settings.spark.shuffle_partitions,
         source=source,
-        origin=checksums,
-        after=after,
+        origin=_write_bootstrap(files, bootstrap),
+        after=_last_checkpoint(session, settings).read(),
     )
     files.make_folder(FEEDBACK_FOLDER)
-    write_identity(files, identity)
+    write_identity(files, identity)  # last, because a checkpoint without an identity is incomplete
     return identity, bootstrap
 
 
@@ -186,18 +177,17 @@ def _positions(session: SparkSession, tables: DeltaTables, table: Table, cluster
 def _initial_state(session: SparkSession, tables: DeltaTables, cluster: str, *, is_polled: bool) -> InitialState:
     of_source = (F.col("offsets_topic_partition") == POLLED_PARTITION) == F.lit(is_polled)
     of_cluster = (F.col("cluster") == cluster) & of_source
-    rebalances = {row["group_id"]: row for row in _last_rows(session, tables, REBALANCES, of_cluster)}
-    generations = _last_rows(session, tables, GROUP_GENERATIONS, of_cluster)
-    records = {
-        row["group_id"]: GroupState(
-            _initial_snapshot(row), rebalance_history=_rebalance_history(rebalances.get(row["group_id"]))
-        )
-        for row in generations
+    rebalances = _last_rows(session, tables, REBALANCES, of_cluster)
+    states = {
+        group_id: GroupState(_initial_snapshot(row), rebalance_history=_rebalance_history(rebalances.get(group_id)))
+        for group_id, row in _last_rows(session, tables, GROUP_GENERATIONS, of_cluster).items()
     }
-    return InitialState(records={group_id: GROUP_CODEC.encode(record)[1] for group_id, record in records.items()})
+    return InitialState(records={group_id: GROUP_CODEC.encode(state)[1] for group_id, state in states.items()})
 
 
-def _last_rows(session: SparkSession, tables: DeltaTables, table: Table, of_cluster: Column) -> list[dict[str, Any]]:
+def _last_rows(
+    session: SparkSession, tables: DeltaTables, table: Table, of_cluster: Column
+) -> dict[str, dict[str, Any]]:
     """Return the last row of each group, without the columns `members`, `changes` and `date`.
 
     For each group and each `__consumer_offsets` partition, the row with the highest offset is the last row. A row with
@@ -205,7 +195,7 @@ def _last_rows(session: SparkSession, tables: DeltaTables, table: Table, of_clus
     row. If a group has last rows in several partitions, return the latest of these rows.
     """
     if tables.is_empty(table):
-        return []
+        return {}
     rows = session.read.format("delta").load(tables.path(table)).where(of_cluster)
     columns = [name for name in rows.columns if name not in {"members", "changes", "date"}]
     last_row = F.max_by(F.struct(*columns), F.struct("offsets_topic_offset", "record_time")).alias("last")
@@ -213,19 +203,12 @@ def _last_rows(session: SparkSession, tables: DeltaTables, table: Table, of_clus
     return latest_by_group(last.select("last.*").toArrow().to_pylist())
 
 
-def latest_by_group(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the latest row of each group.
-
-    `rows` contains the last row for each group and each `__consumer_offsets` partition.
-    """
-    latest: dict[str, dict[str, Any]] = {}
-    for row in sorted(rows, key=lambda row: row["record_time"]):
-        latest[row["group_id"]] = row
-    return list(latest.values())
+def latest_by_group(rows: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return the latest row of each group. `rows` can contain several rows of a group, one for each partition."""
+    return {row["group_id"]: row for row in sorted(rows, key=lambda row: row["record_time"])}
 
 
 def _rebalance_history(row: Mapping[str, Any] | None) -> RebalanceHistory:
-    """Return the initial rebalance history of a group for a new checkpoint. `row` is the group's last table row."""
     if row is None:
         return RebalanceHistory()
     totals = RebalanceTotals(
@@ -238,7 +221,6 @@ def _rebalance_history(row: Mapping[str, Any] | None) -> RebalanceHistory:
 
 
 def _initial_snapshot(row: Mapping[str, Any]) -> GroupSnapshot:
-    """Return the initial state of a group for a new checkpoint. `row` is the group's last table row."""
     totals = GroupTotals(
         rebalances=row["rebalances_total"],
         rebalances_failed=row["rebalances_failed_total"] or 0,
@@ -257,12 +239,9 @@ def _initial_snapshot(row: Mapping[str, Any]) -> GroupSnapshot:
 
 
 def _write_bootstrap(files: Files, bootstrap: Bootstrap) -> dict[str, int]:
-    stored = {
-        **{
-            f"origin/{name}.positions": numbers.astype("<i8").tobytes() for name, numbers in bootstrap.positions.items()
-        },
-        "origin/seeds": msgspec.msgpack.encode(bootstrap.initial_state),
-    }
+    positions = bootstrap.positions.items()
+    stored = {f"origin/{name}.positions": numbers.astype("<i8").tobytes() for name, numbers in positions}
+    stored["origin/seeds"] = msgspec.msgpack.encode(bootstrap.initial_state)
     files.make_folder("origin")
     for name, content in stored.items():
         files.write(name, content)
@@ -270,11 +249,6 @@ def _write_bootstrap(files: Files, bootstrap: Bootstrap) -> dict[str, int]:
 
 
 def _read_bootstrap(files: Files, checksums: Mapping[str, int]) -> Bootstrap:
-    """Read the bootstrap files.
-
-    Raises CheckpointDamagedError, or StateVersionError if a newer monitor wrote the files.
-    """
-
     def read(name: str) -> bytes:
         content = files.read(name) or b""
         if checksums.get(name) not in {None, checksum(content)}:

@@ -53,10 +53,7 @@ def check_restart_helps(session: SparkSession, files: Files, tables: DeltaTables
 
 
 def _last_batch(tables: DeltaTables) -> int:
-    """Return the last batch in the tables, or -1 if remote storage does not answer (rule 4).
-
-    Raises UnusableTableError if files of a local table are missing.
-    """
+    """Return the last batch in the tables, or -1 if remote storage does not answer (rule 4)."""
     try:
         return tables.last_batch()
     except DeltaError as error:

@@ -17,16 +17,10 @@ from streaming.combine.commits import COMMIT_SCHEMA
 from streaming.combine.partition_state import PARTITION_CODEC, GapsClosed, PartitionSnapshot, table_of
 from streaming.config.load import Settings
 from streaming.evaluation.group_update import GROUP_CODEC, GroupState
-from streaming.events import OFFSETS_TOPIC
 from streaming.run.failures import SparkEndedError
-from streaming.run.query.batches import polled_positions
+from streaming.run.query.batches import end_positions
 from streaming.spark.causes import is_spark_gone, plain_cause
-from streaming.spark.checkpoint import (
-    CheckpointDamagedError,
-    batch_end_positions,
-    last_committed_batch,
-    read_identity,
-)
+from streaming.spark.checkpoint import CheckpointDamagedError, last_committed_batch, read_identity
 from streaming.spark.checkpoint_files import QUERY
 from streaming.spark.files import Files
 from streaming.spark.freed_memory import return_freed_memory
@@ -43,25 +37,27 @@ def restore(
     monitor_state: MonitorState,
     committed_offsets: CommittedOffsets,
 ) -> None:
-    """Restore the monitor state and the committed offsets to their values after the last committed batch.
+    """Restore the values after the last committed batch. Raises CheckpointDamagedError.
 
-    The monitor state can contain values from an earlier run in this process. If the checkpoint is new, these values are
-    removed. Raises CheckpointDamagedError.
+    If the checkpoint is new, remove the values of an earlier run in this process from the monitor state.
     """
     batch_id, cluster, identity = last_committed_batch(files), settings.kafka.cluster, read_identity(files)
     checkpoint_id = identity.checkpoint_id if identity else ""
     monitor_state.use_checkpoint(checkpoint_id, has_batch=batch_id is not None)
     if batch_id is None:
         return
-    groups, partition_states = _undamaged_state(session, settings, files)
+    try:
+        groups, partition_states = stored_state(session, files.uri(QUERY))
+    except (PySparkException, Py4JError, msgspec.DecodeError, ArrowException) as failure:
+        if is_spark_gone(failure):
+            raise SparkEndedError from None
+        damage = f"{QUERY}/state cannot be read: {plain_cause(failure)}"
+        raise CheckpointDamagedError(settings.paths.checkpoint, damage) from failure
     for partition_state in partition_states:
         committed_offsets.apply(table_of(partition_state.commits, COMMIT_SCHEMA))
     monitor_state.put_batch(groups, partition_states)
-    monitor_state.put_gap_totals(
-        GapsClosed((), {**partition_state.gap_totals()}) for partition_state in partition_states
-    )
-    read = batch_end_positions(files, batch_id, OFFSETS_TOPIC)
-    monitor_state.put_health(positions=read or polled_positions(monitor_state.view().partition_states))
+    monitor_state.put_gap_totals(GapsClosed((), {**one.gap_totals()}) for one in partition_states)
+    monitor_state.put_health(positions=end_positions(files, batch_id, monitor_state.view().partition_states))
     return_freed_memory()
     _log.info(
         "%s: restored %d groups and %d partitions of batch %d", cluster, len(groups), len(partition_states), batch_id
@@ -84,15 +80,3 @@ def stored_state(session: SparkSession, query_checkpoint: str) -> tuple[list[Gro
         else:
             state_rows.append(PARTITION_CODEC.decode(version, encoded))
     return groups, state_rows
-
-
-def _undamaged_state(
-    session: SparkSession, settings: Settings, files: Files
-) -> tuple[list[GroupState], list[PartitionSnapshot]]:
-    try:
-        return stored_state(session, files.uri(QUERY))
-    except (PySparkException, Py4JError, msgspec.DecodeError, ArrowException) as failure:
-        if is_spark_gone(failure):
-            raise SparkEndedError from None
-        damage = f"{QUERY}/state cannot be read: {plain_cause(failure)}"
-        raise CheckpointDamagedError(settings.paths.checkpoint, damage) from failure

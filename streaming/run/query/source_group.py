@@ -1,10 +1,9 @@
 """For Spark's Kafka source, choose a group id whose coordinator answers requests.
 
-The source does not join a group. But before the source reads records, it requests the committed offsets of its group
-id. The source repeats this request until a coordinator answers, and the request cannot be interrupted. The group id
-determines the coordinator. A coordinator that cannot load its partition of `__consumer_offsets` never answers. By
-default, Spark uses a random group id. If the coordinator of the random group id never answers, the query waits forever
-without a log line. So the monitor chooses a group id whose coordinator has answered a request of the monitor.
+The source does not join a group. But before it reads records, it requests the committed offsets of its group id until
+the coordinator answers. This cannot be interrupted. A coordinator that cannot load its partition of
+`__consumer_offsets` never answers. By default, Spark uses a random group id. So the query could wait forever without a
+log line.
 """
 
 from __future__ import annotations
@@ -18,10 +17,7 @@ from streaming.sampling.groups import Groups
 
 _CANDIDATES = 20
 _TRIES = 30
-"""Number of attempts, with pauses, to find a coordinator that answers.
-
-A coordinator that has just started does not answer until it has loaded its groups.
-"""
+"""Number of attempts. A coordinator that has just started does not answer until it has loaded its groups."""
 _PAUSE_SECONDS = 1.0
 
 
@@ -32,8 +28,8 @@ class NoCoordinatorError(Exception):
 def candidate_ids() -> tuple[str, ...]:
     """Return new group ids that no other query uses. Kafka maps the ids to several `__consumer_offsets` partitions.
 
-    In Spark, the key of a cached consumer contains the group id, but not the cluster. If the queries of two clusters
-    used the same group id, they would share consumers and fail.
+    Spark caches consumers by group id, but not by cluster. If the queries of two clusters used the same group id, they
+    would share consumers and fail.
     """
     return tuple(f"kafka-rebalance-monitor-{uuid4()}" for _ in range(_CANDIDATES))
 

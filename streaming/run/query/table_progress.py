@@ -1,8 +1,7 @@
 """At the start of the monitor, detect tables that have lost rows.
 
 If the last log entries of a table are missing, Delta opens an older version of the table. If a table was removed, Delta
-creates it again. In both cases, the table looks undamaged. The query does not read old records again. Without a check
-of the progress, the rows would be lost without an error.
+creates it again. In both cases, the table looks undamaged, and the query does not read old records again.
 
 1. After each batch and at the stop, the monitor writes the progress of each table to a file. The progress is the
    version of the table and the last batch that this checkpoint wrote. The version alone is not sufficient, because
@@ -41,7 +40,7 @@ class RowsMissingError(RemedyError):
 
 
 class StoredProgress(msgspec.Struct, frozen=True):
-    """The content of the file: the folder of the tables, and a mapping from the name of each table to its progress."""
+    """The content of the file: the folder of the tables, and the progress by table name."""
 
     tables: str
     progress: dict[str, TableProgress]
@@ -66,7 +65,17 @@ class ProgressFile:
 
     def check(self) -> None:
         """Raise RowsMissingError if the progress of a table is lower than in the file (rules 3 to 5)."""
-        stored = self._read()
+        try:
+            content = self._files.read(PROGRESS_FILE)
+            stored = None if content is None else msgspec.json.decode(content, type=StoredProgress)
+        except (OSError, msgspec.MsgspecError) as error:
+            _log.warning(
+                "%s: %s cannot be read and is ignored. Missing rows of tables are not detected at this start: %s",
+                self._cluster,
+                PROGRESS_FILE,
+                error,
+            )
+            return
         if stored is None or stored.tables != canonical_location(self._tables.root):
             return
         for name, now in self._tables.progress().items():
@@ -78,16 +87,3 @@ class ProgressFile:
                     " restore the table from a backup, or run `rebalance-monitor rebuild`. After a rebuild, the next"
                     " run can write missing rows again only if their records are still in the topic"
                 )
-
-    def _read(self) -> StoredProgress | None:
-        try:
-            content = self._files.read(PROGRESS_FILE)
-            return None if content is None else msgspec.json.decode(content, type=StoredProgress)
-        except (OSError, msgspec.MsgspecError) as error:
-            _log.warning(
-                "%s: %s cannot be read and is ignored. Missing rows of tables are not detected at this start: %s",
-                self._cluster,
-                PROGRESS_FILE,
-                error,
-            )
-            return None

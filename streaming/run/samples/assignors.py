@@ -20,16 +20,13 @@ _log = logging.getLogger(__name__)
 
 GROUPS_PER_SAMPLE = 200
 MEMBERS_PER_SAMPLE = 2_000
-"""Maximum total number of members in the groups of one request. A group with more members is requested alone.
-
-A response describes every member and the partitions of the member, so its size grows with the number of members.
-"""
+"""Maximum total number of members, because a response describes every member. A larger group is requested alone."""
 
 
 class AssignorRequests:
-    """The requests for assignors. At each sample, the monitor asks about a limited number of groups.
+    """The requests for assignors, for a limited number of groups per sample.
 
-    Groups without an earlier request come first. The other groups follow, the group with the oldest request first.
+    Groups without an earlier request come first, then the groups with the oldest requests.
     """
 
     def __init__(self, cluster: str, groups: Groups) -> None:
@@ -66,7 +63,6 @@ class AssignorRequests:
             yield group_id
 
     def _ask(self, due: Mapping[str, GroupState]) -> Mapping[str, Description]:
-        """Return the descriptions by group id. If the request fails, return Unanswered for every group."""
         try:
             answers = self._groups.describe_groups(dict.fromkeys(due, CONSUMER))
         except KafkaError as error:

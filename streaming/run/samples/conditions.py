@@ -1,13 +1,12 @@
 """Evaluate the conditions of all groups once per sample.
 
-The active conditions are stored in the monitor state. The start and the end of each condition are written to the table
-GROUP_CONDITIONS. The row of an active condition is written again on each UTC date. So the deletion of old dates never
-deletes the last row of an active condition.
+The start and the end of each condition are written to the table GROUP_CONDITIONS. The row of an active condition is
+written again on each UTC date. So the deletion of old dates never deletes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date
 
 from streaming.config.settings import EvaluationSettings
@@ -26,13 +25,12 @@ from streaming.evaluation.conditions.condition_tracker import (
 )
 from streaming.evaluation.conditions.missing_topics import missing_topics_now
 from streaming.evaluation.conditions.silence import Silence
-from streaming.evaluation.conditions.unowned import UnownedNow, unowned_now
+from streaming.evaluation.conditions.unowned import unowned_now
 from streaming.evaluation.lag.lag import ClusterSample, blocked_partitions
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.evaluation.limits import LimitsOf, default_limits
 from streaming.evaluation.rebalances.condition_detectors import Limits
 from streaming.state.monitor_state import MonitorState
-from streaming.state.monitor_view import MonitorView
 
 
 def limits_of(evaluation: EvaluationSettings) -> Limits:
@@ -49,10 +47,9 @@ def limits_of(evaluation: EvaluationSettings) -> Limits:
 class GroupConditions:
     """The conditions of all groups. Only the sampler's thread calls the methods.
 
-    At the first sample, the last rows in the table are compared with the active conditions. If the monitor was killed
-    before an append, the missing rows are written with the time of the first sample. If the monitor was killed after an
-    append, no row is written twice. If an append raises an error, it is unknown whether the rows were written. So the
-    next sample reads the table again.
+    At the first sample, the active conditions are compared with the last rows in the table. So after a kill, missing
+    rows are written, and no row is written twice. If an append raises an error, it is unknown whether the rows were
+    written. So the next sample reads the table again.
     """
 
     def __init__(
@@ -63,10 +60,7 @@ class GroupConditions:
         limits: Limits,
         limits_of: LimitsOf = default_limits,
     ) -> None:
-        """`limits` contains the limits that are the same for all groups.
-
-        `limits_of` returns the limits of a single group.
-        """
+        """`limits` are the same for all groups. `limits_of` returns the limits of a single group."""
         self._cluster = cluster
         self._monitor_state = monitor_state
         self._tables = tables
@@ -90,7 +84,21 @@ class GroupConditions:
             self._restore()
         view = self._monitor_state.view()
         unowned = unowned_now(view.alive_groups(), lag.partitions, sample)
-        evaluation = self._tracker.evaluate(_condition_inputs(view, sample, silence, unowned))
+        blocked = blocked_partitions(sample)
+        inputs = ConditionInputs(
+            groups=view.groups,
+            now_ms={
+                number: read.read_up_to_ms
+                for number, read in view.read_up_to.items()
+                if read.read_up_to_ms is not None and number not in blocked
+            },
+            silence=silence,
+            listing=view.listing,
+            rebalancing_since_ms=view.rebalancing_since_ms,
+            unowned=unowned,
+            missing_topics=missing_topics_now(view.groups, sample),
+        )
+        evaluation = self._tracker.evaluate(inputs)
         self._monitor_state.put_conditions(evaluation.active, unowned)
         rows = self._rows(evaluation, sample.sampled_at_ms)
         if rows:
@@ -123,22 +131,3 @@ class GroupConditions:
 
 def _key(row: Row) -> Key:
     return row["group_id"], row["condition"]
-
-
-def _condition_inputs(
-    view: MonitorView, sample: ClusterSample, silence: Silence, unowned: Mapping[str, UnownedNow]
-) -> ConditionInputs:
-    blocked = blocked_partitions(sample)
-    return ConditionInputs(
-        groups=view.groups,
-        now_ms={
-            number: read.read_up_to_ms
-            for number, read in view.read_up_to.items()
-            if read.read_up_to_ms is not None and number not in blocked
-        },
-        silence=silence,
-        listing=view.listing,
-        rebalancing_since_ms=view.rebalancing_since_ms,
-        unowned=unowned,
-        missing_topics=missing_topics_now(view.groups, sample),
-    )

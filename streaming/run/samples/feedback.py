@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.group.listing import GroupListing
@@ -12,24 +13,21 @@ from streaming.run.samples.reconcile import Reconciler
 from streaming.state.monitor_view import MonitorView
 
 
+@dataclass(frozen=True, slots=True)
 class Feedback:
     """The feedback of one cluster. Only the sampler's thread calls the methods.
 
-    In the polling mode, `reconciler` and `assignors` are None, because polls already contain deletions and assignors.
+    In the polling mode, there is no reconciler and no assignors, because polls contain deletions and assignors.
     """
 
-    def __init__(
-        self, feedback_writer: FeedbackWriter, reconciler: Reconciler | None, assignors: AssignorRequests | None = None
-    ) -> None:
-        self._feedback_writer = feedback_writer
-        self._reconciler = reconciler
-        self._assignors = assignors
+    _feedback_writer: FeedbackWriter
+    _reconciler: Reconciler | None
+    _assignors: AssignorRequests | None = None
 
     def send(self, before: MonitorView, now: MonitorView, listing: GroupListing, sample: ClusterSample) -> bool:
-        """Send the facts that group states do not contain yet.
+        """Send the facts that group states do not contain yet. Return True if they contained all facts of the sample.
 
-        Return True if the group states already contained all facts of the sample.
-        The caller must read `before` from the monitor state before it requests the listing.
+        The view `before` must be older than the listing.
         """
         pending = pending_by_group(now, sample)
         vanished = self._reconciler.vanished_groups(before, now, listing, sample) if self._reconciler else {}

@@ -16,32 +16,27 @@ from streaming.spark.source import state_rows_file
 from streaming.state.monitor_view import MonitorView
 
 SEND_AGAIN_SECONDS = 30.0
-"""If sent facts have no effect after this number of seconds, they count as lost and are sent again.
+"""Facts that have no effect after this time are sent again, but only if a batch has ended since they were sent.
 
-A batch usually takes about one second. If no batch has ended since the facts were sent, the query is down, and the
-facts are not sent again. So a long outage does not create many files with the same facts.
+So a long outage of the query does not create many files with the same facts.
 """
 
 SEND_AGAIN_BATCHES = 3
 """Minimum time until facts are sent again, as a multiple of the duration of the last batch.
 
-A batch of ten thousand groups can take minutes on a shared processor. If the same facts were sent again during such a
-batch, the next batch would also take minutes.
+A batch of ten thousand groups can take minutes. With the same facts again, the next batch would also take minutes.
 """
 
 PendingFacts = Mapping[str, tuple[ExternalFact, ...]]
 
 
 def pending_by_group(view: MonitorView, sample: ClusterSample) -> PendingFacts:
-    """For each group id, return the facts that the group state does not contain yet.
-
-    Omit groups without pending facts.
-    """
-    pending = {}
-    for group_id, record in view.groups.items():
-        if events := pending_facts(record.snapshot, sample, view.decided_skips, record.pending):
-            pending[group_id] = events
-    return pending
+    """Return the facts that the group states do not contain yet, by group id."""
+    return {
+        group_id: facts
+        for group_id, record in view.groups.items()
+        if (facts := pending_facts(record.snapshot, sample, view.decided_skips, record.pending))
+    }
 
 
 class FeedbackWriter:
@@ -54,10 +49,7 @@ class FeedbackWriter:
     def send(
         self, pending: PendingFacts, now_seconds: float, batch_seconds: float = 0, last_batch_ms: int | None = None
     ) -> None:
-        """Send facts that were not sent recently.
-
-        `batch_seconds` is the duration of the last batch, and `last_batch_ms` is the end time of this batch.
-        """
+        """Send facts that were not sent recently. `last_batch_ms` is the end time of the last batch."""
         send_again_seconds = max(SEND_AGAIN_SECONDS, SEND_AGAIN_BATCHES * batch_seconds)
         fresh = {
             group_id: events
@@ -74,7 +66,7 @@ class FeedbackWriter:
         )
 
     def send_vanished(self, vanished: Mapping[int, CommitsVanished]) -> None:
-        """Inform the query about deleted commits. The keys of `vanished` are `__consumer_offsets` partitions.
+        """Inform the query about deleted commits, by `__consumer_offsets` partition.
 
         If the written file is lost, the reconciler finds the same commits again later.
         """

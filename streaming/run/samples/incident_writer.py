@@ -1,13 +1,12 @@
 """Write the rows of changed incidents to the table INCIDENTS.
 
-1. Each incident that opened, changed or ended gets a row. If an incident changed several times before its row is
-   written, only its last row is written. The last row is sufficient, because it describes the whole incident.
+1. Each incident that opened, changed or ended gets a row. If it changed several times before its row is written, only
+   its last row is written, because this row describes the whole incident.
 2. If an append raises an error, it is unknown whether the rows were written. All rows of an append have the same sample
    time. If the next sample does not find this time in the table, the rows are written again.
-3. The row of an open incident is written again on each UTC date. So the deletion of old dates never deletes the last
-   row of an open incident.
-4. While the table cannot be written, the monitor keeps the rows of at most MAX_UNWRITTEN ended incidents. If more
-   incidents have ended, those that have waited longest get no row.
+3. The row of an open incident is written again on each UTC date. So the deletion of old dates never deletes it.
+4. While the table cannot be written, the monitor keeps the rows of at most MAX_UNWRITTEN ended incidents. Those that
+   have waited longest get no row.
 """
 
 from __future__ import annotations
@@ -20,8 +19,7 @@ from streaming.delta.cells import Row, utc
 from streaming.delta.incident_rows import incident_row, restore_incident
 from streaming.delta.on_disk import DeltaTables
 from streaming.delta.rows import arrow_table
-from streaming.delta.stored_at import sampled_times
-from streaming.delta.stored_incidents import open_incidents
+from streaming.delta.stored import open_incidents, sampled_times
 from streaming.delta.tables import INCIDENTS
 from streaming.evaluation.incidents.incident import Incident
 from streaming.evaluation.incidents.story import story
@@ -73,12 +71,8 @@ class IncidentWriter:
             del self._unwritten[incident_id]
 
     def _without_row_today(self, is_open: Iterable[Incident], sampled_at_ms: int) -> Sequence[Incident]:
-        """Return the open incidents whose row must be written again (rule 3).
-
-        If the clock was set back, the date of the last row can be after today.
-        """
         today, written = utc(sampled_at_ms).date(), (one for one in is_open if one.incident_id not in self._unwritten)
-        return [one for one in written if self._row_dates[one.incident_id] < today]
+        return [one for one in written if self._row_dates[one.incident_id] < today]  # the clock can be set back
 
     def _resolve_doubt(self, append: _Append) -> None:
         time = utc(append.sampled_at_ms)

@@ -1,9 +1,7 @@
 """Update the incidents of a cluster once per sample.
 
-The evidence comes from the monitor state. Conditions and causes of lag are evaluated before the incidents. Open
-incidents are read from the table at the first sample, so they survive a restart. At later samples, the open
-incidents come from memory. So a failed write to the table does not end an incident. `incident_writer.py` decides which
-rows must be written to the table.
+The evidence comes from the monitor state. Open incidents are read from the table at the first sample, so they survive a
+restart. At later samples, they come from memory, so a failed write to the table does not end an incident.
 """
 
 from __future__ import annotations
@@ -69,8 +67,7 @@ class Incidents:
     ) -> None:
         """Update the incidents. Conditions and causes of lag must already be in the monitor state.
 
-        While the cluster is not ready, the only known evidence is a missing coordinator (rule 3 of
-        `evaluation.incidents`).
+        In a cluster that is not ready, only a missing coordinator is known (rule 3 of `evaluation.incidents`).
         """
         if not self._is_restored:
             self._open, self._is_restored = self._writer.restore(), True
@@ -78,7 +75,11 @@ class Incidents:
             self._coordinators = self._coordinators.after_sample(sample.offsets_topic_leaders, sample.sampled_at_ms)
         view = self._monitor_state.view()
         reports = self._monitor_state.reports(view, is_fresh=True)
-        sampled = self._sampled_evidence(view, reports, sample, _hidden(conditions, lag_causes))
+        hidden = {
+            *(EvidenceKey(CONDITION, name, group_id) for group_id, name in conditions.hidden),
+            *(EvidenceKey(LAG_CAUSE, name, group_id) for group_id, name in lag_causes.hidden),
+        }
+        sampled = self._sampled_evidence(view, reports, sample, hidden)
         sampled = sampled if is_ready else self._only_coordinators(sampled)
         update = advance_incidents(self._open, sampled)
         self._open = update.open
@@ -113,17 +114,16 @@ class Incidents:
         return SampledEvidence(self._cluster, sample.sampled_at_ms, active, unknown, population)
 
     def _only_coordinators(self, sampled: SampledEvidence) -> SampledEvidence:
-        """Return only the evidence about missing coordinators. All other evidence counts as unknown."""
+        """Keep only the evidence about missing coordinators. All other evidence counts as unknown."""
         held = {one.key for incident in self._open for one in incident.evidence if one.name != NO_COORDINATOR}
         unknown_coordinators = {key for key in sampled.unknown if key.name == NO_COORDINATOR}
         active = [one for one in sampled.active if one.name == NO_COORDINATOR]
         return replace(sampled, active=active, unknown=frozenset(held | unknown_coordinators))
 
     def _groups_without_coordinator(self, reports: Reports, sample: ClusterSample) -> Sequence[str]:
-        leaderless = self._coordinators.leaderless
-        if not leaderless or not sample.offsets_topic_partitions:
+        leaderless, partitions = self._coordinators.leaderless, sample.offsets_topic_partitions
+        if not leaderless or not partitions:
             return ()
-        partitions = sample.offsets_topic_partitions
         return [group_id for group_id in reports.recorded if coordinator_partition(group_id, partitions) in leaderless]
 
     def _coordinator_of(self, sample: ClusterSample) -> Callable[[str], Coordinator]:
@@ -131,15 +131,6 @@ class Incidents:
         if not partitions:
             return lambda _: UNKNOWN_COORDINATOR
         return lambda group_id: coordinators.coordinator(coordinator_partition(group_id, partitions))
-
-
-def _hidden(conditions: GroupConditions, lag_causes: LagCauses) -> frozenset[EvidenceKey]:
-    return frozenset(
-        {
-            *(EvidenceKey(CONDITION, name, group_id) for group_id, name in conditions.hidden),
-            *(EvidenceKey(LAG_CAUSE, name, group_id) for group_id, name in lag_causes.hidden),
-        }
-    )
 
 
 def _unknown_coordinators(held: Iterable[Evidence], sample: ClusterSample) -> Iterator[EvidenceKey]:
@@ -210,7 +201,7 @@ def _surroundings(
 def _topics_by_name(
     group_id: str, record: GroupState | None, view: MonitorView, sample: ClusterSample
 ) -> Mapping[str, Collection[str]]:
-    """For each condition of a group, return the affected topics. The keys are the names of the conditions."""
+    """Return the affected topics by the name of the condition."""
     topics: dict[str, Collection[str]] = {}
     if group_id in view.unowned:
         topics[UNOWNED_PARTITIONS] = {one.topic for one in view.unowned[group_id].waiting}
@@ -223,10 +214,7 @@ def _topics_by_name(
 def _population(
     view: MonitorView, coordinator_of: Callable[[str], Coordinator] | None, hosts: Collection[str]
 ) -> Population:
-    """Return the groups that have members.
-
-    If `coordinator_of` is None, the result contains no groups by coordinator.
-    """
+    """Return the groups that have members. If `coordinator_of` is None, return no groups by coordinator."""
     if coordinator_of is None and not hosts:
         return Population()
     by_coordinator, by_host = defaultdict[int, set[str]](set), defaultdict[str, set[str]](set)

@@ -1,10 +1,10 @@
 """Decide whether a cluster is ready.
 
 A cluster is ready if the query is running, the log is read to its end, and all groups are evaluated. If a
-`__consumer_offsets` partition has no leader, Spark's Kafka source waits and reads no other partition. After three
-minutes, the query fails. So the cluster is not ready if one of these partitions has no leader for LEADERLESS_MS. The
-last entries of a partition can be transaction markers, which clients do not receive. So the monitor compares the
-query's positions with the end of the log. The monitor does not wait for a record at the last offset.
+`__consumer_offsets` partition has no leader, Spark's Kafka source reads no other partition, and the query fails after
+three minutes. So the cluster is not ready if one of these partitions has no leader for LEADERLESS_MS. The last entries
+of a partition can be transaction markers, which clients do not receive. So the monitor compares positions with the end
+of the log, and does not wait for a record at the last offset.
 """
 
 from __future__ import annotations
@@ -16,28 +16,24 @@ from streaming.evaluation.incidents.evidence import LEADERLESS_MS
 from streaming.evaluation.lag.lag import ClusterSample
 
 EVALUATED_WITHIN_SAMPLES = 10
-"""After the query has read the log, the monitor waits for verdicts for at most this number of samples.
-
-Until the cluster is ready, there is one sample per second.
-"""
+"""After the query has read the log, wait for verdicts for at most this number of samples (one per second)."""
 
 
 class Readiness:
     """Decides whether the query has reached its target positions. Several threads use this object.
 
-    After each start of the query, `targets_of` computes the target positions from the first sample. If this sample is
-    not sufficient, `targets_of` returns None. Then the next sample is used. The targets are the ends of the partitions
-    of `__consumer_offsets`. In the polling mode, the target is the position after the last event of the first complete
-    poll.
+    After each start of the query, `targets_of` computes the target positions from the first sample that is sufficient.
+    The targets are the ends of the partitions of `__consumer_offsets`. In the polling mode, the target is the position
+    after the last event of the first complete poll.
     """
 
     def __init__(
         self,
         source_is_alive: Callable[[], bool],
-        targets_of: Callable[[ClusterSample], Mapping[int, int] | None] | None = None,
+        targets_of: Callable[[ClusterSample], Mapping[int, int] | None],
     ) -> None:
         self._source_is_alive = source_is_alive
-        self._targets_of = targets_of or log_ends
+        self._targets_of = targets_of
         self._targets: Mapping[int, int] | None = None
         self._caught_up = False
         self._samples_since_read = 0
@@ -46,10 +42,7 @@ class Readiness:
         self._leaderless_since_ms: int | None = None
 
     def start_over(self) -> None:
-        """Reset the readiness when the query starts.
-
-        The query must first read the records that were written while it was not running.
-        """
+        """Reset the readiness when the query starts: it must first read the records that were written meanwhile."""
         with self._lock:
             self._targets, self._caught_up, self._samples_since_read = None, False, 0
         self.report_progress()
@@ -59,19 +52,13 @@ class Readiness:
         self._progress.set()
 
     def wait_for_progress(self, seconds: float) -> None:
-        """Wait up to `seconds` for a call of `report_progress`.
-
-        If `report_progress` was called after the previous wait, return immediately.
-        """
+        """Wait up to `seconds` for a call of `report_progress`, also for a call after the previous wait."""
         self._progress.wait(seconds)
         self._progress.clear()
 
     @property
     def is_reading_log(self) -> bool:
-        """True if the target positions are known and the query has not reached them yet.
-
-        While the query reads the log, the cluster can become ready only after the next batch.
-        """
+        """True if the query has not reached its known targets. Only a batch can make the cluster ready then."""
         with self._lock:
             return self._targets is not None and self._samples_since_read == 0
 
@@ -80,8 +67,7 @@ class Readiness:
 
         `positions` are the positions of the query before the sample. So the lag of the sample was computed with all
         commits before these positions. `is_evaluated` is True if the group states already contain all facts of the
-        sample. If new groups appear all the time, `is_evaluated` is possibly never True. So the cluster becomes ready
-        after `EVALUATED_WITHIN_SAMPLES` samples, even if `is_evaluated` is False.
+        sample. If new groups appear all the time, it is possibly never True (`EVALUATED_WITHIN_SAMPLES`).
 
         If a partition has no leader for LEADERLESS_MS, the cluster is not ready until the query has read the log to its
         end again. A shorter time without a leader is normal when a broker restarts.
@@ -107,10 +93,7 @@ class Readiness:
 
 
 def log_ends(sample: ClusterSample) -> Mapping[int, int] | None:
-    """Return the position that the query must reach in each partition.
-
-    Return None if the sample does not contain the end of every partition.
-    """
+    """Return the targets. Return None if the sample does not contain the end of every partition."""
     if not 0 < sample.offsets_topic_partitions == len(sample.offsets_topic):
         return None
     return {partition: ends.last_stable_offset for partition, ends in sample.offsets_topic.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import islice
 
 import pyarrow as pa
@@ -29,10 +29,7 @@ from streaming.state.monitor_view import MonitorView
 _log = logging.getLogger(__name__)
 
 GROUPS_PER_SAMPLE = 500
-"""Maximum number of groups in one sample, for each of two steps: describe groups, fetch the offsets of groups.
-
-Each of these two steps takes about 50 ms of CPU time.
-"""
+"""Maximum number of groups in one sample to describe, and to fetch offsets of. Each step takes 50 ms of CPU time."""
 
 
 class Reconciler:
@@ -58,10 +55,15 @@ class Reconciler:
     def vanished_groups(
         self, before: MonitorView, now: MonitorView, listing: GroupListing, sample: ClusterSample
     ) -> PendingFacts:
-        """Return facts about groups that are certainly deleted. The view `before` must be older than the listing."""
+        """Return facts about groups that are certainly deleted. `before` must be older than the listing."""
         self._suspects = keep_silent_suspects(self._suspects, now.groups, listing)
         self._deleted = {group_id: suspect for group_id, suspect in self._deleted.items() if group_id in self._suspects}
-        to_confirm = dict(islice(self._to_confirm(now.health.positions), GROUPS_PER_SAMPLE))
+        unconfirmed = (
+            (group_id, suspect)
+            for group_id, suspect in self._suspects.items()
+            if group_id not in self._deleted and is_read(suspect, now.health.positions)
+        )
+        to_confirm = dict(islice(unconfirmed, GROUPS_PER_SAMPLE))
         if to_confirm:
             types = {group_id: now.groups[group_id].snapshot.group_type for group_id in to_confirm}
             answers = self._groups.describe_groups(types)
@@ -73,11 +75,6 @@ class Reconciler:
             group_id: (GroupVanished(suspect.after_offset, suspect.listed_at_ms, suspect.offsets_topic_partition),)
             for group_id, suspect in self._deleted.items()
         }
-
-    def _to_confirm(self, positions: Mapping[int, int]) -> Iterator[tuple[str, Suspect]]:
-        for group_id, suspect in self._suspects.items():
-            if group_id not in self._deleted and is_read(suspect, positions):
-                yield group_id, suspect
 
     def vanished_commits(
         self, now: MonitorView, sample: ClusterSample, now_seconds: float

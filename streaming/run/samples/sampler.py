@@ -26,10 +26,9 @@ from streaming.sampling.groups import Groups
 from streaming.state.monitor_state import MonitorState
 
 LONGEST_INTERVAL_SECONDS = 15.0
-"""The limit in seconds up to which the interval of a large cluster is increased.
+"""The limit up to which the interval is increased, so that samples use at most a tenth of a core.
 
-The interval is increased so that samples use at most a tenth of a core. A sample of 10,000 groups takes about one
-second of CPU time. The values of a sample are shown for at least twice this limit.
+A sample of 10,000 groups takes about one CPU second. The values of a sample are shown for at least twice this limit.
 """
 
 
@@ -50,28 +49,22 @@ class AfterSample:
     upkeep: Upkeep
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Sampler:
     """The sampling loop of one cluster."""
 
-    def __init__(  # noqa: PLR0913 - everything that a sample uses, as keywords
-        self,
-        *,
-        cluster: str,
-        monitor_state: MonitorState,
-        groups: Groups,
-        lag_watch: LagWatch,
-        readiness: Readiness,
-        after: AfterSample,
-        interval_seconds: float,
-    ) -> None:
-        self._monitor_state = monitor_state
-        self._groups = groups
-        self._lag_watch = lag_watch
-        self._readiness = readiness
-        self._after = after
-        self._interval_seconds = interval_seconds
+    cluster: str
+    monitor_state: MonitorState
+    groups: Groups
+    lag_watch: LagWatch
+    readiness: Readiness
+    after: AfterSample
+    interval_seconds: float
+
+    def __post_init__(self) -> None:
+        """Set the initial state."""
         self._sample_cpu_seconds = 0.0
-        self._failures = FailureLog(cluster, "a sample")
+        self._failures = FailureLog(self.cluster, "a sample")
 
     def run(self, stop: threading.Event) -> None:
         """Take samples until `stop` is set. If brokers do not answer, the cluster is not ready."""
@@ -82,58 +75,50 @@ class Sampler:
                 self._failures.reset()
             except Exception as error:  # noqa: BLE001 - after any error, show "not ready" instead of a dead thread
                 self._failures.report(error)
-                self._monitor_state.put_health(ready=False)
+                self.monitor_state.put_health(ready=False)
             self._sample_cpu_seconds = time.thread_time() - cpu_seconds
-            self._pause(stop, max(0.2, self._pause_seconds() - (time.monotonic() - started)))
-
-    def _pause(self, stop: threading.Event, seconds: float) -> None:
-        """Wait until the next sample. If the cluster is not ready, the wait also ends when a batch ends."""
-        if self._monitor_state.view().health.ready:
-            stop.wait(seconds)
-        else:
-            self._readiness.wait_for_progress(seconds)
+            pause_seconds = max(0.2, self._pause_seconds() - (time.monotonic() - started))
+            if self.monitor_state.view().health.ready:
+                stop.wait(pause_seconds)
+            else:
+                self.readiness.wait_for_progress(pause_seconds)  # also ends when a batch ends
 
     def _pause_seconds(self) -> float:
-        """Return the pause between samples, in seconds.
+        """While the cluster is not ready, the pause is at most one second, except while the query reads the log.
 
-        While the cluster is not ready, the pause is at most one second. But while the query reads the log, the pause
-        has its usual length, because frequent samples would slow down the query. If a sample needs more CPU time than a
-        tenth of the interval, the interval is increased.
+        Frequent samples would slow down the query. If samples need more than a tenth of a core, the pause is increased.
         """
-        if not self._monitor_state.view().health.ready and not self._readiness.is_reading_log:
-            return min(1.0, self._interval_seconds)
-        return max(self._interval_seconds, min(10 * self._sample_cpu_seconds, LONGEST_INTERVAL_SECONDS))
+        if not self.monitor_state.view().health.ready and not self.readiness.is_reading_log:
+            return min(1.0, self.interval_seconds)
+        return max(self.interval_seconds, min(10 * self._sample_cpu_seconds, LONGEST_INTERVAL_SECONDS))
 
     def take_sample(self) -> None:
-        """Take one sample. Commits are read before end offsets.
-
-        In the opposite order, the reported lag could be too small.
-        """
-        before, after = self._monitor_state.view(), self._after
-        view = self._lag_watch.current_commits(before)
-        listing = self._groups.list_groups()
+        """Take one sample. Commits are read before end offsets: else, the reported lag could be too small."""
+        before, after = self.monitor_state.view(), self.after
+        view = self.lag_watch.current_commits(before)
+        listing = self.groups.list_groups()
         subscribed = {topic for record in before.groups.values() for topic in record.topics_to_sample()}
-        sample = self._lag_watch.sample(subscribed.union(pc.unique(view.commits["topic"]).to_pylist()))
+        sample = self.lag_watch.sample(subscribed.union(pc.unique(view.commits["topic"]).to_pylist()))
         sample = with_unread_hidden_ends(sample, before.sample, before.health.positions)
-        lag = self._lag_watch.evaluate(view, before, sample)
-        if self._lag_watch.settings_not_known != before.health.settings_not_known:
-            self._monitor_state.put_health(settings_not_known=self._lag_watch.settings_not_known)
-        self._monitor_state.put_sample(sample, lag, listing)
-        now = self._monitor_state.view()
+        lag = self.lag_watch.evaluate(view, before, sample)
+        if self.lag_watch.settings.not_known != before.health.settings_not_known:
+            self.monitor_state.put_health(settings_not_known=self.lag_watch.settings.not_known)
+        self.monitor_state.put_sample(sample, lag, listing)
+        now = self.monitor_state.view()
         is_evaluated = after.feedback.send(before, now, listing, sample)
         after.log.report(before, sample)
-        ready = self._monitor_state.put_readiness(
-            ready=self._readiness.after(before.health.positions, sample, is_evaluated=is_evaluated),
+        ready = self.monitor_state.put_readiness(
+            ready=self.readiness.after(before.health.positions, sample, is_evaluated=is_evaluated),
             before=before.health,
         )
         if ready or before.health.was_ready:
-            after.conditions.after_sample(sample, lag, self._lag_watch.silence(lag))
+            after.conditions.after_sample(sample, lag, self.lag_watch.silence(lag))
             if ready:
                 after.lag_causes.after_sample(sample, lag)
             after.incidents.after_sample(sample, after.conditions, after.lag_causes, is_ready=ready)
         if ready:
             after.feedback.send_vanished(now, sample)
             if after.lag_tables.is_due:
-                after.lag_tables.write(lag, self._lag_watch.unsubscribed, self._lag_watch.produce_rates(sample))
-            self._lag_watch.store_if_due(time.monotonic())
+                after.lag_tables.write(lag, self.lag_watch.unsubscribed, self.lag_watch.produce_rates(sample))
+            self.lag_watch.store_if_due(time.monotonic())
             after.upkeep.start_if_due(sample.deletion_time_ms)

@@ -16,10 +16,7 @@ from streaming.spark.causes import plain_cause
 from streaming.spark.folder import local_folder
 
 FIRST_AFTER_SECONDS = 60.0
-"""Time between the start of the monitor and the first maintenance, in seconds.
-
-This time is short, so that a monitor that restarts often also runs the maintenance.
-"""
+"""Time from the start to the first maintenance. It is short, so that a monitor that restarts often also runs it."""
 
 _END_SECONDS = 10.0
 
@@ -27,13 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 class Upkeep:
-    """The periodic maintenance of the tables.
-
-    If the maintenance of a table fails, the failure is logged. The next maintenance runs after the usual interval.
-
-    The samplers of all clusters share one object. The first call after the interval starts the maintenance. Only one
-    maintenance runs at a time.
-    """
+    """The periodic maintenance of the tables. The samplers of all clusters share one object."""
 
     def __init__(self, tables: DeltaTables, retention_days: int, maintenance_interval_seconds: float) -> None:
         self._tables = tables
@@ -47,8 +38,8 @@ class Upkeep:
     def start_if_due(self, deletion_time_ms: int | None) -> None:
         """Start the maintenance if the interval has passed and the previous maintenance has ended.
 
-        The maintenance deletes rows that are older than `retention_days` at the latest `deletion_time_ms` of all
-        clusters (`ClusterSample.deletion_time_ms`). If every `deletion_time_ms` is None, no row is deleted.
+        It deletes rows that are older than `retention_days` at the latest `ClusterSample.deletion_time_ms` of all
+        clusters. If all are None, no row is deleted.
         """
         with self._lock:
             if deletion_time_ms is not None:
@@ -63,10 +54,7 @@ class Upkeep:
             self._running.start()
 
     def close(self) -> None:
-        """If the maintenance is running, wait a few seconds for its end.
-
-        If the process is killed, the tables stay valid, because each step is one atomic commit.
-        """
+        """Wait a few seconds for the maintenance. If it is killed, the tables stay valid: each step is one commit."""
         if self._running is not None:
             self._running.join(_END_SECONDS)
 

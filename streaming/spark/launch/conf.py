@@ -1,7 +1,4 @@
-"""All settings of the Spark session. The rules of `session.py` explain the values.
-
-The functions are pure and do not import Spark.
-"""
+"""All settings of the Spark session. The rules of `session.py` explain the values."""
 
 from __future__ import annotations
 
@@ -18,17 +15,15 @@ _COLLECTOR = "-XX:+UseSerialGC -XX:NewRatio=8 -XX:MinHeapFreeRatio=10 -XX:MaxHea
 """JVM options for a small young generation, and for a heap that grows only if necessary and shrinks again.
 
 Compared with ParallelGC and its default sizes, 10 million records need 15 % fewer CPU seconds and 300 MiB less memory.
-If `spark-submit` starts the driver, the driver has the options of `spark-submit` instead.
 """
 _COMPILER = (
     "-XX:Tier4InvocationThreshold=15000 -XX:Tier4MinInvocationThreshold=1800"
     " -XX:Tier4CompileThreshold=45000 -XX:Tier4BackEdgeThreshold=120000"
 )
-"""JVM options. With these options, C2 compiles a method only after three times the default number of calls.
+"""JVM options. C2 compiles a method only after three times the default number of calls, so fewer during a start.
 
-A monitor uses most compiled methods only during its start. With these options, C2 compiles fewer methods during a
-start. Compared with the defaults, 2 million records need 6 % fewer CPU seconds, and 10 million records need the same
-CPU time. Without C2, the second half of 10 million records took 1.7 times as long.
+Compared with the defaults, 2 million records need 6 % fewer CPU seconds, and 10 million records need the same CPU time.
+Without C2, the second half of 10 million records took 1.7 times as long.
 """
 _SELECTS_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -59,10 +54,7 @@ SUBMITTED = frozenset(
 def session_conf(
     settings: SparkSettings, jars: Sequence[Path], folder: Path, *, submitted: bool, clusters: int = 1
 ) -> Mapping[str, str]:
-    """Return all settings of the session (rules 1 to 7). Spark's temporary files go into `folder`.
-
-    Example: `session_conf(SparkSettings(), [], Path("/tmp"), submitted=True)` has no `spark.master`.
-    """
+    """Return all settings of the session (rules 1 to 7). Spark's temporary files go into `folder`."""
     loopback = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     is_here = settings.master.startswith("local")
     master = re.sub(r"^local\[(\d+)\]$", lambda slots: f"local[{int(slots[1]) * clusters}]", settings.master)
@@ -77,9 +69,7 @@ def session_conf(
 
 
 def launch_conf(conf: Mapping[str, str], user_conf: Collection[str]) -> Mapping[str, str]:
-    """Return the settings for the command line of the JVM (rule 5).
-
-    `user_conf` contains the names of the settings in `spark.conf`.
+    """Return the settings for the command line of the JVM (rule 5). `user_conf` has the names in `spark.conf`.
 
     >>> launch_conf({"spark.sql.session.timeZone": "UTC", "spark.hadoop.fs.s3a.key": "x"}, ["spark.hadoop.fs.s3a.key"])
     {'spark.sql.session.timeZone': 'UTC'}
@@ -92,23 +82,12 @@ def launch_conf(conf: Mapping[str, str], user_conf: Collection[str]) -> Mapping[
 
 
 def _redaction(user_conf: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the setting `spark.redaction.regex`.
-
-    On web pages and in logs, Spark hides each setting whose name or value matches this pattern.
-    """
+    """Return the pattern of the setting names and values that Spark hides on web pages and in logs."""
     user_pattern = user_conf.get(_REDACTION, _REDACTED_BY_SPARK)
     hidden = (
         name.removeprefix("spark.hadoop.") for name, value in sorted(user_conf.items()) if not is_public(name, value)
     )
     return {_REDACTION: "|".join([user_pattern, *map(re.escape, hidden), "://[^/\\s]*:.*@"])}
-
-
-def _jar_conf(master: str, jars: Sequence[str]) -> Mapping[str, str]:
-    """Return the setting that names the jars (rule 8).
-
-    With the master `local-cluster`, executors are separate processes, so `spark.jars` is necessary.
-    """
-    return {CLASS_PATH: os.pathsep.join(jars)} if is_one_jvm(master) else {"spark.jars": ",".join(jars)}
 
 
 def is_one_jvm(master: str) -> bool:
@@ -121,9 +100,10 @@ def is_one_jvm(master: str) -> bool:
 
 
 def _conf(settings: SparkSettings, jars: Sequence[Path], folder: Path, collector: str) -> Mapping[str, str]:
-    level = settings.log_level
+    level, paths = settings.log_level, [str(jar) for jar in jars]
     return {
-        **_jar_conf(settings.master, [str(jar) for jar in jars]),
+        # Rule 8. With the master `local-cluster`, executors are separate processes, so `spark.jars` is necessary.
+        **({CLASS_PATH: os.pathsep.join(paths)} if is_one_jvm(settings.master) else {"spark.jars": ",".join(paths)}),
         "spark.driver.memory": settings.driver_memory,
         # The rows of a batch go through the driver's heap. So a larger heap must allow a larger batch. Spark's default
         # is 1g for every heap size.

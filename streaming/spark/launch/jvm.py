@@ -3,10 +3,9 @@
 1. The start of the JVM takes seconds, and Python's imports also take seconds. Both run at the same time. So this module
    does not import PySpark, and `begin` does not wait for the JVM. If the start fails, `connect` raises the error.
    Before `connect`, the monitor can report a different error, for example an unreachable broker.
-2. The command line is the same as with `spark-submit`. `spark-submit` starts a second JVM to compose the command line.
-   This module does not need the second JVM, and saves 0.5 CPU seconds. The jars of Spark are sorted by name. So the
-   class path is the same on every machine. The class archive in a container image is valid only for the class path that
-   was used to create the archive.
+2. The command line is the same as with `spark-submit`, which starts a second JVM to compose it (0.5 CPU seconds). The
+   jars of Spark are sorted by name. So the class path is the same on every machine. The class archive in a container
+   image is valid only for the class path that was used to create the archive.
 3. Spark's file `spark-env.sh` is not read. If your Spark installation needs `spark-env.sh`, use `spark-submit`.
 4. If Spark runs in local mode, `SPARK_HOME` is not in the environment of the JVM. With `SPARK_HOME`, each Python worker
    would import PySpark from an archive and would have to compile its modules.
@@ -42,12 +41,12 @@ from streaming.private_folder import PrivateFolder, private_folder, remove_lefto
 from streaming.spark.launch.conf import CLASS_PATH, JAVA_OPTIONS, is_one_jvm, launch_conf, session_conf
 
 EXIT_SECONDS = 5.0
-"""Maximum time in seconds that the JVM gets to end. After that, it is killed."""
+"""Time in seconds after which a JVM that does not end is killed."""
 
 STOP_SECONDS = 40.0
-"""Maximum time in seconds from the stop signal to the end of Spark.
+"""Maximum time from the stop signal to the end of Spark. A stop takes at most 20 s if the JVM answers.
 
-A stop takes at most 20 s if the JVM answers. Our files for systemd, Compose and Kubernetes allow 60 s.
+Our files for systemd, Compose and Kubernetes allow 60 s.
 """
 
 MALLOC_ARENAS = 2
@@ -80,10 +79,9 @@ _JAVA_OPTIONS_OF_SPARK = (
     "-Dio.netty.tryReflectionSetAccessible=true",
     "-Dderby.connection.requireAuthentication=false",
 )
-"""The options that Spark's launcher adds (`JavaModuleOptions`).
+"""The options that Spark's launcher adds (`JavaModuleOptions`), without `--add-modules=jdk.incubator.vector`.
 
-The option `--add-modules=jdk.incubator.vector` is left out. Only Spark's machine learning uses this module. The option
-prints a warning, and prevents the use of the JDK's class archive for modules.
+Only Spark's machine learning uses this module. It prints a warning, and prevents the use of the JDK's class archive.
 """
 
 
@@ -98,7 +96,6 @@ class SparkSettingError(SparkStartError):
 
 
 SETTINGS_REMEDY: Final = "check spark.master, spark.driver_memory and spark.conf"
-
 
 _log = logging.getLogger(__name__)
 
@@ -135,7 +132,7 @@ class SparkLaunch:
         self._is_closed = threading.Event()
 
     def begin(self) -> None:
-        """Start the JVM in the background. The function does not wait until the JVM is ready (rule 1)."""
+        """Start the JVM in the background (rule 1)."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="start of Spark", daemon=True)
             self._thread.start()
@@ -168,17 +165,15 @@ class SparkLaunch:
 
     def limit_stop(self, stop: threading.Event) -> None:
         """Kill the JVM if `end` is not called within `STOP_SECONDS` after `stop` is set (rule 7)."""
-        threading.Thread(target=self._kill_after, args=(stop,), name="limit of the stop", daemon=True).start()
 
-    def _kill_after(self, stop: threading.Event) -> None:
-        stop.wait()
-        if not self._is_closed.wait(STOP_SECONDS) and self._process is not None:
-            _log.warning(
-                "Spark's Java process %d did not stop within %g s after the stop signal, so it is killed",
-                self._process.pid,
-                STOP_SECONDS,
-            )
-            self._process.kill()
+        def kill_after_stop() -> None:
+            stop.wait()
+            if not self._is_closed.wait(STOP_SECONDS) and self._process is not None:
+                text = "Spark's Java process %d did not stop within %g s after the stop signal, so it is killed"
+                _log.warning(text, self._process.pid, STOP_SECONDS)
+                self._process.kill()
+
+        threading.Thread(target=kill_after_stop, name="limit of the stop", daemon=True).start()
 
     def end(self) -> None:
         """End the JVM and wait until it has ended (rule 5). The function does not wait for a download of jars."""

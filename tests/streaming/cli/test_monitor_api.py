@@ -16,7 +16,7 @@ from streaming.config.links import LinkSettings
 from streaming.config.load import Settings
 from streaming.embedded.ports import free_port
 from streaming.group.listing import ListedGroup
-from streaming.http.monitor_api import MonitorNotReadableError, request_groups, request_reports
+from streaming.http.client import MonitorNotReadableError, request_groups, request_reports
 from streaming.page.application import Pages
 from tests.streaming.page.scene import CLUSTER, NOW_MS, STRATEGIES, scene
 from tests.streaming.page.test_application import cluster_view, pages_of

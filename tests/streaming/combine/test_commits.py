@@ -25,8 +25,8 @@ HEADER_V4 = commit_value(41, 4)[:14]
 def accepted_offsets(records: list[Bytes]) -> list[int | None]:
     """Return the committed offset of each record that the bulk rules accept, and None for each other record."""
     keys, values = (pa.array(list(column), pa.binary()) for column in zip(*records, strict=True))
-    check = check_commits(BinaryColumn.of(keys), BinaryColumn.of(values))
-    rows = zip(check.is_sound.tolist(), check.committed_offset.tolist(), strict=True)
+    is_sound, committed_offset = check_commits(BinaryColumn.of(keys), BinaryColumn.of(values))
+    rows = zip(is_sound.tolist(), committed_offset.tolist(), strict=True)
     return [committed if sound else None for sound, committed in rows]
 
 

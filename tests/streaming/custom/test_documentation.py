@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 import assignors
 from assignors import BUILT_IN, AssignorFailedError, TopicPartition
-from assignors.fairness.busiest import busiest_rate
 from assignors.fairness.heaviest_first import heaviest_first_loads
 from assignors.fairness.invariants import violations
+from assignors.fairness.measures import busiest_rate
 from assignors.model import GroupAssignment, GroupSpec, MemberSubscription
 from assignors.what_if.what_if import what_if
 from streaming.custom.catalogue import Catalogue

@@ -29,7 +29,6 @@ from streaming.delta.tables import (
     REBALANCES,
     TABLES,
     WHAT_IF,
-    describe_tables,
 )
 from streaming.evaluation.fairness.imbalance import LAG, Imbalance
 from streaming.evaluation.group_update import GroupState, GroupUpdate, apply_batch
@@ -42,6 +41,7 @@ from tests.streaming.groups import advanced, epoch, member, sampled, tombstoned,
 from tests.streaming.lags import evaluated_lag
 from tests.streaming.polled.answers import answered, classic, classic_member
 from tests.streaming.table_rows import update_rows
+from tests.table_reference import describe_tables
 
 STRATEGIES = (assignor_named("range"), assignor_named("roundrobin"))
 INT64 = st.integers(-(2**63), 2**63 - 1)

@@ -13,7 +13,7 @@ from streaming.delta.cells import utc
 from streaming.delta.incident_rows import incident_row
 from streaming.delta.on_disk import DeltaTables
 from streaming.delta.rows import arrow_table
-from streaming.delta.stored_incidents import OPEN_DATES, find_incident_row, incident_summaries, open_incidents
+from streaming.delta.stored import OPEN_DATES, find_incident_row, incident_summaries, open_incidents
 from streaming.delta.stored_table import StoredTable
 from streaming.delta.tables import INCIDENTS
 from streaming.evaluation.incidents.evidence import Evidence

@@ -13,9 +13,8 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-from streaming.delta.log_entries import TRANSACTIONS
 from streaming.delta.on_disk import DeltaTables
-from streaming.delta.table_files import LOG, UnusableTableError, check_tables, find_table_damage
+from streaming.delta.table_files import LOG, TRANSACTIONS, UnusableTableError, check_tables, find_table_damage
 from streaming.delta.table_repair import repair_table
 from streaming.delta.tables import GROUP_CONDITIONS, INCIDENTS, LAG_CAUSES, REBALANCES, Table
 from streaming.errors import STAYS

@@ -12,9 +12,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from streaming.delta.on_disk import DeltaTables
+from streaming.delta.on_disk import COMMITS_PER_CHECKPOINT, DeltaTables
 from streaming.delta.table_repair import repair_table
-from streaming.delta.table_upkeep import COMMITS_PER_CHECKPOINT
 from streaming.delta.tables import GROUP_LAG, QUARANTINE, REBALANCES, TABLES
 from streaming.run.samples.upkeep import Upkeep
 from streaming.spark.folder import LocalFolder

@@ -194,16 +194,16 @@ def test_a_new_certificate_with_the_old_key_leaves_the_old_pair_in_use(
     caplog.set_level("INFO", "streaming.http.access")
     certificate_file, key_file = pem_files(tmp_path)
     certificate = Certificate(certificate_file, key_file)
-    old = certificate.context()
+    old = certificate.current()
     (tmp_path / "renewed").mkdir()
     renewed, renewed_key = pem_files(tmp_path / "renewed")
     Path(renewed).replace(certificate_file)
-    assert [certificate.context() is old for _ in range(3)] == [True] * 3
+    assert [certificate.current() is old for _ in range(3)] == [True] * 3
     assert [record.message.partition(":")[0] for record in caplog.records] == [
         "the renewed certificate cannot be used. The old certificate stays in use"
     ], "the warning is logged once, not for every connection"
     Path(renewed_key).replace(key_file)
-    assert certificate.context() is not old
+    assert certificate.current() is not old
     assert caplog.records[-1].message == "the certificate of the HTTP port was renewed"
 
 
@@ -211,7 +211,7 @@ def test_a_half_written_chain_leaves_the_old_pair_in_use(tmp_path: Path, monkeyp
     """Rule 5: between two certificates of the chain, the file was valid. Clients then got an incomplete chain."""
     certificate_file, key_file = pem_files(tmp_path)
     certificate = Certificate(certificate_file, key_file)
-    old = certificate.context()
+    old = certificate.current()
     (tmp_path / "renewed").mkdir()
     renewed, renewed_key = pem_files(tmp_path / "renewed", authority=trustme.CA().create_child_ca())
     Path(renewed_key).replace(key_file)
@@ -220,12 +220,12 @@ def test_a_half_written_chain_leaves_the_old_pair_in_use(tmp_path: Path, monkeyp
     for end in range(len(lines) + 1):
         set_settle_seconds(monkeypatch, 600)
         Path(certificate_file).write_text("".join(lines[:end]))
-        assert certificate.context() is old, f"line {end}"
+        assert certificate.current() is old, f"line {end}"
         if not "".join(lines[:end]).endswith("-----END CERTIFICATE-----\n"):
             set_settle_seconds(monkeypatch, 0)
-            assert certificate.context() is old, f"line {end}"
+            assert certificate.current() is old, f"line {end}"
     set_settle_seconds(monkeypatch, 0)
-    assert certificate.context() is not old
+    assert certificate.current() is not old
 
 
 def test_a_certificate_that_changes_while_it_is_loaded_is_discarded(
@@ -235,7 +235,7 @@ def test_a_certificate_that_changes_while_it_is_loaded_is_discarded(
     set_settle_seconds(monkeypatch, 0)
     certificate_file, key_file = pem_files(tmp_path)
     certificate = Certificate(certificate_file, key_file)
-    old = certificate.context()
+    old = certificate.current()
     pem_files(tmp_path)
     load, changes = streaming.http.access._load_context, ["a comment\n", ""]
 
@@ -244,10 +244,10 @@ def test_a_certificate_that_changes_while_it_is_loaded_is_discarded(
         Path(certificate_file).write_text(Path(certificate_file).read_text() + changes.pop(0))
         return loaded
 
-    monkeypatch.setattr(certificate._context, "_load", load_during_a_change)
-    assert certificate.context() is old
-    monkeypatch.setattr(certificate._context, "_load", load)
-    assert certificate.context() is not old
+    monkeypatch.setattr(certificate, "_load", load_during_a_change)
+    assert certificate.current() is old
+    monkeypatch.setattr(certificate, "_load", load)
+    assert certificate.current() is not old
 
 
 @pytest.mark.parametrize("vanishing", ["cert.pem", "key.pem"])
@@ -257,7 +257,7 @@ def test_a_file_that_vanishes_during_a_renewal_leaves_the_old_pair_in_use(
     set_settle_seconds(monkeypatch, 0)
     certificate_file, key_file = pem_files(tmp_path)
     certificate = Certificate(certificate_file, key_file)
-    old = certificate.context()
+    old = certificate.current()
     check = streaming.http.access._check_private
 
     def check_and_remove(file: str) -> None:
@@ -270,11 +270,11 @@ def test_a_file_that_vanishes_during_a_renewal_leaves_the_old_pair_in_use(
             (tmp_path / vanishing).unlink()
         else:
             monkeypatch.setattr(streaming.http.access, "_check_private", check_and_remove)
-        assert certificate.context() is old, when
-        assert certificate.context() is old, when
+        assert certificate.current() is old, when
+        assert certificate.current() is old, when
         monkeypatch.setattr(streaming.http.access, "_check_private", check)
     pem_files(tmp_path)
-    assert certificate.context() is not old
+    assert certificate.current() is not old
 
 
 def test_a_key_gets_its_mode_after_its_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -282,12 +282,12 @@ def test_a_key_gets_its_mode_after_its_content(tmp_path: Path, monkeypatch: pyte
     set_settle_seconds(monkeypatch, 0)
     certificate_file, key_file = pem_files(tmp_path)
     certificate = Certificate(certificate_file, key_file)
-    old = certificate.context()
+    old = certificate.current()
     pem_files(tmp_path)
     Path(key_file).chmod(0o644)
-    assert certificate.context() is old
+    assert certificate.current() is old
     Path(key_file).chmod(0o600)
-    assert certificate.context() is not old
+    assert certificate.current() is not old
 
 
 def test_a_changed_users_file_is_used_without_a_restart_and_a_bad_one_is_not(

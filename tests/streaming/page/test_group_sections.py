@@ -11,8 +11,7 @@ from dashboards.alerts.links import panel_number
 from dashboards.boards import GROUP_UID, RUNBOOK_UID, TOPIC_UID
 from streaming.config.links import LinkSettings
 from streaming.delta.tables import GROUP_CONDITIONS
-from streaming.evaluation.assignment.leader import UNKNOWN_LEADER
-from streaming.evaluation.assignment.member_library import ASSIGNMENT, CLIENT_ID, MemberLibrary, member_library
+from streaming.evaluation.assignment.leader import ASSIGNMENT, CLIENT_ID, UNKNOWN_LEADER, MemberLibrary, member_library
 from streaming.evaluation.assignment.rule_words import RULE_WORDS
 from streaming.evaluation.severity.trouble import Trouble
 from streaming.group.members import GroupMember
@@ -110,14 +109,14 @@ LEADER = _member("app", "leader")
 @pytest.mark.parametrize(
     ("member", "assigned_by", "expected", "why"),
     [
-        (LEADER, "sarama", MemberLibrary("sarama", ASSIGNMENT), "rule 1"),
-        (LEADER, UNKNOWN_LEADER, None, "rule 1: the library was not recognised"),
-        (LEADER, "broker", None, "rule 1: the broker is not the library of a member"),
+        (LEADER, "sarama", MemberLibrary("sarama", ASSIGNMENT), "rule 5"),
+        (LEADER, UNKNOWN_LEADER, None, "rule 5: the library was not recognised"),
+        (LEADER, "broker", None, "rule 5: the broker is not the library of a member"),
         (LEADER, None, None, "no assignment was evaluated"),
         (_member("app"), "sarama", None, "rule 3: another member can have another library"),
-        (_member("rdkafka"), "java", MemberLibrary("librdkafka", CLIENT_ID), "rule 2"),
-        (_member("sarama"), None, MemberLibrary("sarama", CLIENT_ID), "rule 2"),
-        (_member("consumer-g-12"), None, MemberLibrary("java", CLIENT_ID), "rule 2: Java's id has the group"),
+        (_member("rdkafka"), "java", MemberLibrary("librdkafka", CLIENT_ID), "rule 6"),
+        (_member("sarama"), None, MemberLibrary("sarama", CLIENT_ID), "rule 6"),
+        (_member("consumer-g-12"), None, MemberLibrary("java", CLIENT_ID), "rule 6: Java's id has the group"),
         (_member("consumer-other-12"), None, None, "the id of a different group was configured"),
         (_member("consumer-g-x"), None, None, "not Java's form"),
         (_member("consumer-g-"), None, None, "not Java's form"),
@@ -196,7 +195,7 @@ def test_a_condition_has_the_section_of_the_alert_about_this_condition() -> None
                 r'rebalance_monitor_group_condition_timestamp_seconds\{condition=~?"([^"]+)"', level.expression
             ):
                 for name in names.split("|"):
-                    sections_by_condition.setdefault(name, set()).add(alert.runbook_section)
+                    sections_by_condition.setdefault(name, set()).add(alert.name)
     assert sections_by_condition
     for name, sections in sections_by_condition.items():
         assert runbook.SECTIONS[name.replace("_", " ")] in sections, name

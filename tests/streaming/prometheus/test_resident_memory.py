@@ -34,7 +34,7 @@ def test_memory_is_measured_once_for_all_clusters(monkeypatch: pytest.MonkeyPatc
         measurements.append(resident_bytes(processes))
         return measurements[-1]
 
-    monkeypatch.setattr("streaming.prometheus.metrics.resident_bytes", measure)
+    monkeypatch.setattr("streaming.prometheus.families.health.resident_bytes", measure)
     exporter = Exporter([(name, MonitorState()) for name in ("eu", "us", "ap")], lambda: 0, 30_000)
     families = {family.name: family for family in parse_text(answer(exporter))}
     samples = families[RESIDENT_MEMORY_BYTES.name].samples

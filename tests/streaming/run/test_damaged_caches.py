@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from streaming.evaluation.rebalances.condition_detectors import Limits
-from streaming.run.log_integrity import STORED_ID, TopicIdentity
+from streaming.run.log_integrity import STORED_ID, LogWatch
 from streaming.run.samples.lag.lag_watch import STORED, LagWatch
 from streaming.run.samples.lag.retention_settings import RetentionSettings
 from streaming.state.committed_offsets import CommittedOffsets
@@ -85,7 +85,7 @@ def test_a_damaged_topic_id_is_dropped_with_one_warning(
     """A truncated id is not an id. The monitor took it for the id of a different topic."""
     (tmp_path / STORED_ID).write_bytes(stored)
     monitor_state = MonitorState()
-    TopicIdentity("eu", monitor_state, Folder(tmp_path)).report(NEW, {0: 7})
+    LogWatch("eu", monitor_state, Folder(tmp_path)).report_topic_id(NEW, {0: 7})
     assert not monitor_state.view().health.rewound, why
     assert (tmp_path / STORED_ID).read_text() == NEW
     assert len(caplog.messages) == 1
@@ -94,6 +94,6 @@ def test_a_damaged_topic_id_is_dropped_with_one_warning(
 
 def test_a_topic_id_that_cannot_be_read_is_dropped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     monitor_state = MonitorState()
-    TopicIdentity("eu", monitor_state, UnreadableFolder(tmp_path)).report(NEW, {0: 7})
+    LogWatch("eu", monitor_state, UnreadableFolder(tmp_path)).report_topic_id(NEW, {0: 7})
     assert not monitor_state.view().health.rewound
     assert len(caplog.messages) == 1

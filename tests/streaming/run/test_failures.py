@@ -96,7 +96,7 @@ def test_a_batch_keeps_its_failure_and_raises_one_line_to_spark(monkeypatch: pyt
     So a stop in the middle of a batch printed a thousand lines.
     """
     sink = object.__new__(BatchSink)
-    sink._on_end = lambda: None
+    sink.on_end = lambda: None
 
     def fail(*_: object) -> None:
         raise FULL
@@ -238,7 +238,7 @@ def test_a_table_that_was_removed_while_the_monitor_ran_ends_the_run_with_one_li
     tables.open_all()
     shutil.rmtree(tmp_path / "tables" / REBALANCES.name)
     if root != "tables":
-        tables._root = root
+        tables.root = root
         check_restart_helps(None, failed_run.files, tables, is_new=True)  # type: ignore[arg-type]
         return
     with pytest.raises(UnusableTableError, match=f"^a table in {tmp_path}/tables was removed or replaced") as ended:

@@ -9,7 +9,7 @@ import pytest
 
 from streaming.combine.partition_state import PartitionBatch
 from streaming.events import OFFSETS_TOPIC
-from streaming.run.log_integrity import STORED_ID, ForeignRecords, LostRecords, TopicIdentity, report_rewound
+from streaming.run.log_integrity import STORED_ID, ForeignRecords, LogWatch, report_rewound
 from streaming.state.monitor_state import MonitorState
 from tests.streaming.run.test_poller import Folder
 
@@ -31,24 +31,25 @@ def test_a_rewound_partition_is_logged_once_and_the_cluster_is_not_ready_until_a
     assert all("`rebalance-monitor rebuild --cluster eu`" in line for line in caplog.messages), "the complete command"
 
 
-def test_an_unchanged_log_causes_no_log_line(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unchanged_log_causes_no_log_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     monitor_state = MonitorState()
     monitor_state.put_health(ready=True)
     report_rewound("eu", monitor_state, ())
-    LostRecords("eu").report({}, {0: 5})
+    LogWatch("eu", monitor_state, Folder(tmp_path)).report_lost({}, {0: 5})
     assert monitor_state.view().health.ready
     assert caplog.messages == []
 
 
 def test_records_that_retention_deleted_before_they_were_read_are_counted_once(
+    tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Samples are more frequent than batches. So several samples see the same loss."""
     caplog.set_level(logging.WARNING)
-    lost_records = LostRecords("eu")
-    lost_records.report({0: 20, 4: 5}, {0: 10, 4: 7})
-    lost_records.report({0: 25}, {0: 10})
-    lost_records.report({0: 3}, {0: 99})
+    watch = LogWatch("eu", MonitorState(), Folder(tmp_path))
+    watch.report_lost({0: 20, 4: 5}, {0: 10, 4: 7})
+    watch.report_lost({0: 25}, {0: 10})
+    watch.report_lost({0: 3}, {0: 99})
     assert [line.split(" were deleted")[0] for line in caplog.messages] == [
         "eu: up to 25 records in partition 0, 4 of __consumer_offsets",
         "eu: up to 3 records in partition 0 of __consumer_offsets",
@@ -83,12 +84,12 @@ def test_a_topic_recreated_while_the_monitor_was_stopped_is_logged_at_each_start
 
     A start without `rebuild` finds the same checkpoint, so it logs the same line.
     """
-    TopicIdentity("eu", MonitorState(), Folder(tmp_path)).report(OLD, {0: 70})
+    LogWatch("eu", MonitorState(), Folder(tmp_path)).report_topic_id(OLD, {0: 70})
     for _ in range(2):
         monitor_state, caplog_before = MonitorState(), len(caplog.messages)
-        started = TopicIdentity("eu", monitor_state, Folder(tmp_path))
+        started = LogWatch("eu", monitor_state, Folder(tmp_path))
         for positions in ({0: 70, 1: 3}, {0: 900, 1: 900}):
-            started.report(NEW, positions)
+            started.report_topic_id(NEW, positions)
         assert monitor_state.view().health.rewound == {0, 1}
         (line,) = caplog.messages[caplog_before:]
         assert line.startswith(f"eu: {OFFSETS_TOPIC} was deleted and recreated: its topic id is {NEW}, and was {OLD}")
@@ -111,7 +112,7 @@ def test_ids_that_prove_no_recreation_change_nothing(
     """Rule 2: a fact that is unknown about the log does not stop the monitor."""
     monitor_state = MonitorState()
     for topic_id in ids:  # each after a start
-        TopicIdentity("eu", monitor_state, Folder(tmp_path)).report(topic_id, positions)
+        LogWatch("eu", monitor_state, Folder(tmp_path)).report_topic_id(topic_id, positions)
     assert (monitor_state.view().health.rewound, caplog.messages) == (frozenset(), []), why
     assert Folder(tmp_path).read(STORED_ID) == (ids[-1].encode() if ids[-1] else None)
 
@@ -121,9 +122,9 @@ def test_a_log_that_is_reported_as_truncated_is_not_reported_as_recreated(
 ) -> None:
     """A batch may detect the incident first, because its offsets went back. One incident is one log line."""
     monitor_state = MonitorState()
-    identity = TopicIdentity("eu", monitor_state, Folder(tmp_path))
-    identity.report(OLD, {0: 70, 1: 70})
+    watch = LogWatch("eu", monitor_state, Folder(tmp_path))
+    watch.report_topic_id(OLD, {0: 70, 1: 70})
     report_rewound("eu", monitor_state, {0})
-    identity.report(NEW, {0: 10, 1: 70})
+    watch.report_topic_id(NEW, {0: 10, 1: 70})
     report_rewound("eu", monitor_state, {0, 1})
     assert (len(caplog.messages), monitor_state.view().health.rewound) == (1, {0, 1})

@@ -19,7 +19,7 @@ from streaming.config.settings import SparkSettings
 from streaming.delta.on_disk import DeltaTables
 from streaming.embedded.ports import free_port
 from streaming.run.monitor import Monitor
-from streaming.run.samples.readiness import Readiness
+from streaming.run.samples.readiness import Readiness, log_ends
 from streaming.run.samples.sampler import Sampler
 from streaming.run.samples.upkeep import Upkeep
 from streaming.sampling.connection import BrokerUnreachableError
@@ -155,7 +155,7 @@ def test_brokers_that_stop_answering_are_one_line_and_their_return_is_a_second(
         cluster="eu",
         monitor_state=MonitorState(),
         interval_seconds=0.01,
-        readiness=Readiness(lambda: True),
+        readiness=Readiness(lambda: True, log_ends),
         **dict.fromkeys(("groups", "lag_watch", "after")),
     )
     monkeypatch.setattr(sampler, "take_sample", samples)

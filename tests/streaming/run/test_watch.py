@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from streaming.config.load import Settings
 from streaming.run.cluster_clock import ClusterClock
 from streaming.run.query.keeper import QueryKeeper
-from streaming.run.samples.readiness import Readiness
+from streaming.run.samples.readiness import Readiness, log_ends
 from streaming.run.watch import ClusterWatch
 from streaming.run.writers import SecondWriterError
 from streaming.sampling.brokers import OffsetsTopicMissingError
@@ -86,7 +86,7 @@ def test_a_query_that_fails_on_a_different_kafka_cluster_ends_the_run(monkeypatc
         raise DifferentClusterError("the brokers belong to a different Kafka cluster")
 
     monkeypatch.setattr(run, "_start_query", fail)
-    run._cluster_session.connection.check_cluster = refuse  # type: ignore[method-assign]
+    run.cluster_session.connection.check_cluster = refuse  # type: ignore[method-assign]
     with pytest.raises(DifferentClusterError):
         run.keep(None, None, _ClaimThatStays(), threading.Event())  # type: ignore[arg-type]
 
@@ -125,10 +125,10 @@ def test_the_monitor_shows_that_it_waits_for_the_offsets_topic(monkeypatch: pyte
 
 def _keeper(monitor_state: MonitorState) -> QueryKeeper:
     run = object.__new__(QueryKeeper)
-    run._cluster, run._monitor_state, run._clock = "eu", monitor_state, ClusterClock("eu", lambda: 0)
-    run._committed_offsets = run._files = None  # type: ignore[assignment]
-    run._shared_resources = SimpleNamespace(session=None)  # type: ignore[assignment]
-    run._readiness = Readiness(lambda: True)
+    run._cluster, run.monitor_state, run.clock = "eu", monitor_state, ClusterClock("eu", lambda: 0)
+    run.committed_offsets = run.files = None  # type: ignore[assignment]
+    run.shared = SimpleNamespace(session=None)  # type: ignore[assignment]
+    run.readiness = Readiness(lambda: True, log_ends)
     connection = SimpleNamespace(is_different_cluster=False, check_cluster=lambda: None)
-    run._cluster_session = SimpleNamespace(connection=connection)  # type: ignore[assignment]
+    run.cluster_session = SimpleNamespace(connection=connection)  # type: ignore[assignment]
     return run

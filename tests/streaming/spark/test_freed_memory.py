@@ -63,7 +63,7 @@ def test_memory_of_a_large_batch_of_invalid_records_is_returned() -> None:
 def test_memory_is_returned_after_a_large_batch_and_not_after_a_small_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """A small batch comes every two seconds. It would request the returned memory again."""
     sink, trimmed_after = object.__new__(BatchSink), []
-    sink._on_end = lambda: None
+    sink.on_end = lambda: None
     monkeypatch.setattr(batches, "return_freed_memory", lambda: trimmed_after.append(batch_id))
     for batch_id, batch_bytes in enumerate((0, LARGE_BYTES - 1, LARGE_BYTES, 10 * LARGE_BYTES)):
         monkeypatch.setattr(sink, "_apply", lambda *_, batch_bytes=batch_bytes: batch_bytes)

@@ -13,9 +13,8 @@ from streaming.evaluation.lag.lag import ClusterSample, LogEnds
 from streaming.events import GroupEvent, Position
 from streaming.group.listing import GroupListing, ListedGroup
 from streaming.group.snapshot import GroupSnapshot
-from streaming.state.batch_durations import BATCH_BUCKETS_SECONDS
 from streaming.state.monitor_state import MonitorState
-from streaming.state.monitor_view import MonitorView, WorkShares
+from streaming.state.monitor_view import BATCH_BUCKETS_SECONDS, MonitorView, WorkShares
 from tests.streaming.groups import advanced, sampled, tombstoned, written
 
 

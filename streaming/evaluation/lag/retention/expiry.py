@@ -66,13 +66,9 @@ def expiry_starts(
             if listed is not None and listed.state == EMPTY:
                 starts[group_id] = EACH_COMMIT
         elif snapshot.state == EMPTY and not snapshot.is_polled:
-            starts[group_id] = _start(snapshot)
+            group = snapshot.classic
+            starts[group_id] = group.current_state_timestamp_ms if group and group.protocol_type else EACH_COMMIT
     return starts
-
-
-def _start(snapshot: GroupSnapshot) -> int | None:
-    group = snapshot.classic
-    return group.current_state_timestamp_ms if group is not None and group.protocol_type else EACH_COMMIT
 
 
 def expiry(partitions: pa.Table, starts: Starts, retention_ms: int | None, now_ms: int) -> pa.Table:

@@ -44,10 +44,6 @@ Limit of the method: it assumes that the group does not commit again. If retenti
 that are older than `retention.ms`. If many records are almost as old as `retention.ms`, the log start offset will soon
 move faster than the rate. If the rate applies, moves because of DeleteRecords also count. The monitor cannot predict
 DeleteRecords requests and changes of `retention.ms`.
-
-Example: the log start offset rises by 1000 every 600 s. At 1200 s, the log start offset rises to 2000. For c = 4500,
-the result at 1500 s is 2500 / (1000 / 600 s) - 300 s = 1200 s. So the predicted time of the loss is 2700 s. The real
-loss is at 3000 s, when the log start offset rises to 5000.
 """
 
 from __future__ import annotations
@@ -95,10 +91,7 @@ RETENTION_SCHEMA = pa.schema(
         ("seconds_until_lost_kind", pa.string()),
     ]
 )
-"""A kind is null if its value is null. The kinds of `lost_since_ms` are `exact` and `at_least`.
-
-The kinds of `seconds_until_lost` are `estimate` and `at_least`.
-"""
+"""The kinds of `lost_since_ms` are `exact` and `at_least`, those of `seconds_until_lost` `estimate` and `at_least`."""
 
 
 class Loss(NamedTuple):
@@ -127,10 +120,12 @@ def retention(  # noqa: PLR0913, PLR0917 - one argument per input
     """Return the loss by retention of each row of the report (RETENTION_SCHEMA).
 
     `starts` must contain the sample of the report. `earlier` contains the losses up to the previous sample (`losses`).
-    `left_by_time` contains the estimate of `time_retention.py` for each row, and `only_by_time` is True for each row to
-    which the rate does not apply. `commits_read_ms` contains for each row the time of the newest sample up to which the
-    commits of the group were read, or null. If `commits_read_ms` is None, the commits were read up to the sample of the
-    report.
+    `left_by_time` and `only_by_time` are results of `time_retention.py`. `commits_read_ms` contains for each row the
+    time of the newest sample up to which the commits of the group were read, or null. If `commits_read_ms` is None, the
+    commits were read up to the sample of the report.
+
+    In the example, the log start offset rises by 1000 every 600 s. For the offset 4500, the result at 1500 s is
+    2500 / (1000 / 600 s) - 300 s = 1200 s:
 
     >>> from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, lag_report
     >>> starts = SampledOffsets(LOG_START_POINTS)
@@ -181,7 +176,6 @@ def retention(  # noqa: PLR0913, PLR0917 - one argument per input
 def _log_starts_at(
     points: OffsetPoints, rows: Int64Array, times_ms: pa.Array, is_sampled: BoolArray
 ) -> tuple[Int64Array, BoolArray]:
-    """Return the log start offset of each sampled row at the given time, and whether it is known."""
     at = np.flatnonzero(is_sampled)
     newest = points.last_until(rows[at], times_ms.fill_null(-1).to_numpy()[at])
     log_starts, is_known = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.bool_)
@@ -212,11 +206,8 @@ def losses(partitions: pa.Table, earlier: Losses = _NO_LOSSES) -> Losses:
     unknown = partitions.filter(pc.is_null(partitions["records_lost"])) if earlier else partitions.slice(0, 0)
     hidden = {key: earlier[key] for key in _keys(unknown) if key in earlier}
     lost = partitions.filter(is_lost)
-    values = zip(*(lost[name].to_pylist() for name in _LOSS_COLUMNS), strict=True)
-    return {**hidden, **{key: Loss(*value) for key, value in zip(_keys(lost), values, strict=True)}}
-
-
-_LOSS_COLUMNS = ("lost_since_ms", "lost_since_kind", "committed_offset")
+    columns = (lost[name].to_pylist() for name in ("lost_since_ms", "lost_since_kind", "committed_offset"))
+    return {**hidden, **dict(zip(_keys(lost), map(Loss, *columns), strict=True))}
 
 
 def _continues(partitions: pa.Table, at: Int64Array, earlier: Losses) -> BoolArray:
@@ -256,11 +247,7 @@ def _until_lost(  # noqa: PLR0913, PLR0917 - one argument per column
     has_rate: BoolArray,
     left_by_time: pa.ChunkedArray | None,
 ) -> tuple[pa.Array, pa.Array]:
-    """Return the seconds until the next loss, and the kinds (rules 3 to 6).
-
-    `has_rate` is False for rows without lag and for rows to which the rate does not apply. `left_by_time` is null for
-    rows without lag.
-    """
+    """Return the seconds until the next loss, and the kinds (rules 3 to 6). `left_by_time` is null without lag."""
     seconds, is_at_least = np.zeros(len(rows)), np.zeros(len(rows), dtype=np.bool_)
     is_known, at = is_lost.copy(), np.flatnonzero(has_rate)
     distinct, back = np.unique(rows[at], return_inverse=True)
@@ -285,7 +272,7 @@ def _until_lost(  # noqa: PLR0913, PLR0917 - one argument per column
 def _moves(points: OffsetPoints, rows: Int64Array, since_ms: int) -> tuple[Int64Array, ...]:
     """Return five columns: offset and time of the last move, the increase of both since the first move, and the count.
 
-    Only moves since `since_ms` count. With fewer than two moves, the increase of the offset is 0.
+    With fewer than two moves, the increase of the offset is 0.
     """
     offsets, times_ms = points.offsets[rows], points.times_ms[rows]
     is_move = np.zeros(offsets.shape, dtype=np.bool_)

@@ -64,11 +64,7 @@ STORED_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """Windows as matrices, one row per window.
-
-    A cell contains an entry if `is_entry` is True. The entries of a row are in adjacent cells, oldest first. `lag` is
-    valid only where `has_lag` is True.
-    """
+    """Windows as matrices, one row per window. The entries of a row are in adjacent cells, oldest first."""
 
     committed_offset: Int64Array
     timestamp_ms: Int64Array
@@ -129,20 +125,13 @@ class CommitWindows:
     def put(
         self, rows: Int64Array, committed_offsets: Int64Array, timestamps_ms: Int64Array, log_offsets: Int64Array
     ) -> None:
-        """Add commits.
-
-        `rows` can contain several commits of one row. The committed offset TOMBSTONE means that the key was deleted.
-        """
+        """Add commits, several per row if necessary. The committed offset of a tombstone is TOMBSTONE."""
         if not len(rows):
             return
         self._grow(int(rows.max()) + 1)
         in_order = np.lexsort((log_offsets, rows))
-        commits = _Commits(
-            rows[in_order],
-            committed_offsets[in_order],
-            clipped_times(timestamps_ms)[in_order],
-            log_offsets[in_order],
-        )
+        columns = (rows, committed_offsets, clipped_times(timestamps_ms), log_offsets)
+        commits = _Commits(*(column[in_order] for column in columns))
         is_newer = self._extends_window(commits)
         self._append(commits.select(is_newer))
         self._put_one_by_one(commits.select(~is_newer))
@@ -153,9 +142,8 @@ class CommitWindows:
         """Apply rules 5 and 6. Each row occurs at most once in `rows`.
 
         `log_offsets` contains for each row the log offset of the newest commit that the monitor had read when it
-        requested the end offsets. Lag is counted from `next_offsets`: the committed offset, or the offset of the first
-        record after the committed offset. Entries of later commits do not change, because `end_offsets` may be older
-        than these commits.
+        requested the end offsets. Entries of later commits do not change, because `end_offsets` may be older than these
+        commits. Lag is counted from `next_offsets` (`next_offsets.py`).
         """
         if not len(rows):
             return
@@ -180,10 +168,7 @@ class CommitWindows:
         return Windows(committed, timestamps, lags, is_entry, is_entry & (lags != _NONE))
 
     def entries(self, rows: Int64Array) -> pa.Table:
-        """Return the entries of the given rows for storage (WINDOW_SCHEMA).
-
-        The result numbers the rows from 0, in the given order.
-        """
+        """Return the entries of the given rows for storage (WINDOW_SCHEMA). The rows get new numbers, from 0."""
         is_entry = self._matrices["offsets_topic_offset"][rows] != _NONE
         columns = [pa.array(np.repeat(np.arange(len(rows)), is_entry.sum(axis=1)))]
         columns += [pa.array(self._matrices[name][rows][is_entry]) for name in WINDOW_SCHEMA.names[1:-1]]
@@ -229,16 +214,9 @@ class CommitWindows:
                 self._matrices[name] = np.concatenate([matrix, blank])
 
     def _place_of(self, orders: Int64Array, log_offsets: Int64Array) -> Int64Array:
-        """Return for each log offset the column of its entry.
-
-        If a later commit of the same slot has replaced the entry, return the column of the new entry.
-        """
+        """Return for each log offset the column of its entry, or of the entry that has replaced it in the same slot."""
         place: Int64Array = (orders < log_offsets[:, np.newaxis]).sum(axis=1)
         return place
-
-    def _end_windows(self, rows: Int64Array, log_offsets: Int64Array) -> None:
-        self._tombstoned_at[rows] = np.maximum(self._tombstoned_at[rows], log_offsets)
-        self._drop(rows, log_offsets)
 
     def _drop(self, rows: Int64Array, up_to_log_offsets: Int64Array) -> None:
         """Remove entries up to a log offset. Old entries are on the left, so the remaining entries stay adjacent."""
@@ -247,17 +225,15 @@ class CommitWindows:
             matrix[rows] = np.where(is_gone, _NONE, matrix[rows])
 
     def _extends_window(self, commits: _Commits) -> BoolArray:
-        """Return True for each commit of a row if all commits of the row are in the normal order.
+        """Return True for each commit of a row if `_append` can add all commits of the row in one step.
 
-        In the normal order, log offsets increase, slots do not decrease, and no commit is a tombstone. So `_append` can
-        add all commits of the row in one step.
+        Then log offsets increase, slots do not decrease, and no commit is a tombstone.
         """
         starts = commits.starts
         matrix_rows = commits.rows[starts]
         known_orders = self._matrices["offsets_topic_offset"][matrix_rows]
-        known_slots = np.where(
-            known_orders == _NONE, _NONE, self._matrices["timestamp_ms"][matrix_rows] // self._slot_ms
-        )
+        known_slots = self._matrices["timestamp_ms"][matrix_rows] // self._slot_ms
+        known_slots = np.where(known_orders == _NONE, _NONE, known_slots)
         slots = commits.timestamps_ms // self._slot_ms
         before_order = np.concatenate([[_NONE], commits.log_offsets[:-1]])
         before_slot = np.concatenate([[_NONE], slots[:-1]])
@@ -270,7 +246,6 @@ class CommitWindows:
         return np.repeat(of_rows, commits.counts)
 
     def _append(self, commits: _Commits) -> None:
-        """Add commits for which `_extends_window` is True."""
         if not len(commits.rows):
             return
         slots = commits.timestamps_ms // self._slot_ms
@@ -305,7 +280,9 @@ class CommitWindows:
         for nth in range(int(nth_of_row.max()) + 1):
             now = commits.select(nth_of_row == nth)
             is_tombstone = now.committed_offsets == TOMBSTONE
-            self._end_windows(now.rows[is_tombstone], now.log_offsets[is_tombstone])
+            ended, log_offsets = now.rows[is_tombstone], now.log_offsets[is_tombstone]
+            self._tombstoned_at[ended] = np.maximum(self._tombstoned_at[ended], log_offsets)
+            self._drop(ended, log_offsets)
             self._put_one(*now.select(~is_tombstone))
 
     def _put_one(
@@ -314,7 +291,8 @@ class CommitWindows:
         """Add at most one commit per row."""
         orders = self._matrices["offsets_topic_offset"][rows]
         before = self._place_of(orders, log_offsets) - 1
-        shares_slot = self._shares_slot(rows, timestamps_ms)
+        slots = self._matrices["timestamp_ms"][rows] // self._slot_ms
+        shares_slot = (orders != _NONE) & (slots == (timestamps_ms // self._slot_ms)[:, np.newaxis])
         is_later = orders >= log_offsets[:, np.newaxis]
         is_known = ((shares_slot & is_later) | (orders == log_offsets[:, np.newaxis])).any(axis=1)
         taken = (before >= 0) & ~is_known & (log_offsets > self._tombstoned_at[rows])
@@ -327,13 +305,6 @@ class CommitWindows:
         self._matrices["committed_offset"][rows, place] = committed_offsets[taken]
         self._matrices["timestamp_ms"][rows, place] = timestamps_ms[taken]
         self._matrices["offsets_topic_offset"][rows, place] = log_offsets[taken]
-
-    def _shares_slot(self, rows: Int64Array, timestamps_ms: Int64Array) -> BoolArray:
-        """Return True for each entry in the slot that contains the row's timestamp."""
-        is_entry = self._matrices["offsets_topic_offset"][rows] != _NONE
-        slots = self._matrices["timestamp_ms"][rows] // self._slot_ms
-        shares: BoolArray = is_entry & (slots == (timestamps_ms // self._slot_ms)[:, np.newaxis])
-        return shares
 
     def _make_room(self, rows: Int64Array, removed: Int64Array, place: Int64Array) -> None:
         """Move the entries one column to the left: columns `removed` + 1 up to `place`. Remove the lag at `place`."""

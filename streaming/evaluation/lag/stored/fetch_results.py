@@ -51,9 +51,8 @@ def row_numbers(known: pa.Table, rows: pa.Table) -> Int64Array:
         buffers = [None, pa.py_buffer(values)]
         return pa.FixedSizeBinaryArray.from_buffers(pa.binary(8 * len(columns)), len(values), buffers)
 
-    found: Int64Array = pc.fill_null(pc.index_in(packed(rows), value_set=packed(known)), -1).to_numpy(
-        zero_copy_only=False
-    )
+    at = pc.fill_null(pc.index_in(packed(rows), value_set=packed(known)), -1)
+    found: Int64Array = at.to_numpy(zero_copy_only=False)
     return found
 
 

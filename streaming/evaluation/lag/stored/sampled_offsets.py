@@ -52,10 +52,9 @@ class SampledOffsets:
         return len(self._rows)
 
     def add(self, offsets: Mapping[tuple[str, int], int], sampled_at_ms: int) -> list[tuple[str, int]]:
-        """Add one sample.
+        """Add one sample. Return the topic partitions whose offset decreased. Their earlier points are removed.
 
-        Return the topic partitions whose offset decreased. Points before the decrease are removed. If the same sample
-        is added again, nothing changes. If a topic partition is missing in the sample, its points do not change.
+        If the same sample is added again, nothing changes.
         """
         if not offsets:
             return []

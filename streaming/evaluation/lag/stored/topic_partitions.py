@@ -12,6 +12,15 @@ NO_ROW = -1
 """The row number of a topic partition that has no row."""
 
 
+def grown(array: Int64Array, rows: int, blank: int) -> Int64Array:
+    """Return the array with space for at least `rows` rows. The space doubles, so an array rarely grows."""
+    missing = rows - len(array)
+    if missing <= 0:
+        return array
+    shape = (max(missing, len(array)), *array.shape[1:])
+    return np.concatenate([array, np.full(shape, blank, dtype=np.int64)])
+
+
 class TopicPartitionRows:
     """Assigns the row numbers 0, 1, 2, ... to topic partitions. New topic partitions get the next row numbers.
 
@@ -32,14 +41,14 @@ class TopicPartitionRows:
 
     def find(self, topics: pa.Array, partitions: Int64Array) -> Int64Array:
         """Return the row number of each (topic, partition), or NO_ROW if the topic partition has no row."""
-        return self._find(self._codes(topics), partitions)
+        return self._find(_index_in(topics, self._topics), partitions)
 
     def make(self, topics: pa.Array, partitions: Int64Array) -> Int64Array:
         """Return the row number of each (topic, partition). A new topic partition gets a new row."""
         seen = pc.unique(topics)
         fresh = seen.filter(pc.invert(pc.is_in(seen, value_set=self._topics)))
         self._topics = pa.concat_arrays([self._topics, fresh])
-        codes = self._codes(topics)
+        codes = _index_in(topics, self._topics)
         is_new = self._find(codes, partitions) == NO_ROW
         new_keys = _key(codes[is_new], partitions[is_new])
         _, first_at = np.unique(new_keys, return_index=True)
@@ -63,9 +72,6 @@ class TopicPartitionRows:
         partitions = self._keys.astype(np.int32).astype(np.int64)  # the low 32 bits, with their sign
         return self._topics.take(pa.array(self._keys >> 32)), partitions
 
-    def _codes(self, topics: pa.Array) -> Int64Array:
-        return _index_in(topics, self._topics)
-
     def _find(self, codes: Int64Array, partitions: Int64Array) -> Int64Array:
         """Return the row number of each topic partition. `codes` contains the codes of the topics.
 
@@ -77,8 +83,7 @@ class TopicPartitionRows:
 def _key(codes: Int64Array, partitions: Int64Array) -> Int64Array:
     """Return a distinct number for each topic partition.
 
-    A partition number has 32 bits. The partition number can be negative, because a hostile client can commit any
-    number.
+    A hostile client can commit any partition number of 32 bits, also a negative number.
     """
     keys: Int64Array = (codes << 32) | (partitions.astype(np.int64) & 0xFFFFFFFF)
     return keys

@@ -1,8 +1,7 @@
 """Find the newest sample up to which the monitor has read the commits of a group.
 
-The commits of a group can be older than the log start offsets of the present sample. But if the monitor has read all
-commits that were written before it requested the log start offsets of a sample, the commits can be compared with the
-log start offsets of this sample (`lost_records.py`). Rules:
+The commits of a group can be compared with the log start offsets of a sample only if the monitor has read all commits
+that were written before it requested these log start offsets (`lost_records.py`). Rules:
 
 1. A sample requests the log start offsets first, and the ends of `__consumer_offsets` later. So the monitor has read
    the commits up to the sample if the query has read the group's partition of `__consumer_offsets` up to its sampled
@@ -37,8 +36,7 @@ class CommitsRead:
     def add(self, sample: ClusterSample, positions: Mapping[int, int], polled_at_ms: int | None, taken_ms: int) -> None:
         """Add a sample. `taken_ms` is a time after all requests of the sample.
 
-        The commits of the sample must include all commits before `positions` and all commits of the poll that began at
-        `polled_at_ms`.
+        Its commits must include all commits before `positions` and of the poll that began at `polled_at_ms`.
         """
         ends = {number: end.high_watermark for number, end in sample.offsets_topic.items()}
         if polled_at_ms is not None:

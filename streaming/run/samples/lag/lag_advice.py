@@ -1,11 +1,10 @@
 """Compute the advice for late groups (`evaluation.what_if.advice`), and keep the advice until its inputs change.
 
-1. The advice for a group is computed when the cause of the group's lag becomes known. The advice is computed again if
-   the assignment, the members, the cause or the known capacities change. The advice is also computed again after
-   REPEAT_MS. A shorter interval is not useful, because the rates in the advice are averages over five minutes.
-2. At each sample, the computation of advice stops after about MAX_SECONDS. Groups whose advice is oldest come first.
-   The advice for the other groups is computed at a later sample. Until then, a group keeps its old advice if the inputs
-   are the same. If the inputs changed, the group has no advice.
+1. The advice for a group is computed when the cause of the group's lag becomes known. It is computed again if the
+   assignment, the members, the cause or the known capacities change, and after REPEAT_MS. A shorter interval is not
+   useful, because the rates in the advice are averages over five minutes.
+2. At each sample, the computation stops after about MAX_SECONDS. Groups whose advice is oldest come first. The other
+   groups follow at a later sample. Until then, a group keeps its old advice if the inputs are the same.
 """
 
 from __future__ import annotations
@@ -29,8 +28,6 @@ MAX_SECONDS = 0.5
 
 
 class _KnownAdvice(NamedTuple):
-    """The advice for one group. `text` is None if the inputs result in no advice."""
-
     inputs: Hashable
     computed_at_ms: int
     text: str | None

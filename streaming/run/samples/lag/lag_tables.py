@@ -1,8 +1,8 @@
 """Write lag, status and work shares to the tables at a fixed interval. Update the work shares in the monitor state.
 
-The first write of each UTC date contains the lag and the status of all partitions. Every other write contains only the
-rows that changed. So the rows of at most two dates are sufficient to find the lag at a given time
-(`streaming/past/lag.py`). The deletion of old dates never deletes the last row of a partition.
+The first write of each UTC date contains all partitions. Every other write contains only the rows that changed. So the
+rows of at most two dates are sufficient to find the lag at a given time (`streaming/past/lag.py`), and the deletion of
+old dates never deletes the last row of a partition.
 
 If a committed offset was deleted, or if the group no longer reads the topic, the next write contains an *end row* for
 the partition. The `unknown_reason` of an end row is `offset_deleted` or `not_subscribed`, and all values are null.
@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from streaming.delta.cells import utc
 from streaming.delta.on_disk import DeltaTables
 from streaming.delta.rows import lag_rows
-from streaming.delta.stored_at import last_rows
+from streaming.delta.stored import last_rows
 from streaming.delta.tables import ASSIGNMENT_IMBALANCE, GROUP_LAG, PARTITION_STATUS
 from streaming.delta.tables.lag import END_REASONS, NOT_SUBSCRIBED, OFFSET_DELETED
 from streaming.evaluation.fairness.imbalance import Weights
@@ -52,8 +52,8 @@ class LagTables:
     def write(self, lag: LagEvaluation, unsubscribed: pa.Table, rates: Weights) -> None:
         """Write the rows that changed since the last write. The first write of a date contains all rows.
 
-        `unsubscribed` contains the commits that `lag` does not include, because their groups no longer read the topics.
-        `rates` contains the produce rate of each topic partition, in records per second.
+        `unsubscribed` contains the commits for topics that their groups no longer read. `rates` contains the produce
+        rate of each topic partition, in records per second.
         """
         now_seconds, today = time.monotonic(), utc(lag.report.sampled_at_ms).date()
         before = self._written if today == self._written_date else None
@@ -89,10 +89,7 @@ _WRITTEN_WHEN_CHANGED = {GROUP_LAG: _LAG_NUMBERS, PARTITION_STATUS: ("status", "
 
 
 def _changed_rows(now: pa.Table, before: pa.Table, numbers: Sequence[str]) -> pa.Table:
-    """Return the rows of `now` that differ from `before`.
-
-    Null becomes -1 for the comparison, because null does not equal null.
-    """
+    """Return the rows of `now` that differ from `before`. Null becomes -1, because null does not equal null."""
 
     def comparable(rows: pa.Table) -> pa.Table:
         for name in numbers:
@@ -106,7 +103,6 @@ def _changed_rows(now: pa.Table, before: pa.Table, numbers: Sequence[str]) -> pa
 
 
 def _end_rows(now: pa.Table, before: pa.Table, unsubscribed: pa.Table) -> pa.Table:
-    """Return an end row for each partition in `before` that is not in `now`."""
     schema = pa.schema([now.schema.field(name) for name in _KEYS])
     keys, committed = before.select(_KEYS).cast(schema), unsubscribed.select(_KEYS).cast(schema)
     ended = keys.join(now.select(_KEYS), keys=list(_KEYS), join_type="left anti", use_threads=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from pyarrow.lib import ArrowException
 
 from assignors import TopicPartition
-from streaming.combine.big_endian import Float64Array, Int64Array
+from streaming.combine.big_endian import Int64Array
 from streaming.config.settings import ADMIN_API_SOURCE
 from streaming.evaluation.conditions.silence import Silence
 from streaming.evaluation.group_update import GroupState
@@ -57,10 +57,7 @@ from streaming.state.monitor_view import MonitorView
 
 STORED = "samples/lag"
 STORE_SECONDS = 60.0
-"""Time between two writes of the samples, in seconds. A killed monitor loses only the samples since the last write.
-
-One write of the samples of 100,000 topic partitions takes one second of CPU time.
-"""
+"""Time between two writes of the samples. One write for 100,000 topic partitions takes one second of CPU time."""
 
 _log = logging.getLogger(__name__)
 
@@ -68,7 +65,7 @@ Versioned = tuple[int, bytes]
 
 
 class _Stored(msgspec.Struct, frozen=True):
-    """The stored samples. The type of an encoded field is `Versioned`: its format version and its bytes."""
+    """The stored samples. `Versioned` is a format version and the encoded bytes."""
 
     ends: Versioned
     starts: Versioned
@@ -79,65 +76,59 @@ class _Stored(msgspec.Struct, frozen=True):
     topic_ids: dict[str, str] = {}
 
 
+@dataclass(eq=False, repr=False)
 class LagWatch:
     """Computes the lag of one cluster from sampled offsets. Only the sampler's thread calls the methods."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - everything that is stored or requested
-        self,
-        cluster: str,
-        committed_offsets: CommittedOffsets,
-        files: Files,
-        limits: Limits,
-        brokers: Brokers,
-        clock: ClusterClock,
-        settings: RetentionSettings,
-    ) -> None:
-        self._cluster = cluster
-        self._settings = settings
+    cluster: str
+    committed_offsets: CommittedOffsets
+    files: Files
+    limits: Limits
+    brokers: Brokers
+    clock: ClusterClock
+    settings: RetentionSettings
+
+    def __post_init__(self) -> None:
+        """Set the initial state."""
         self._losses: Losses = {}
-        self._brokers = brokers
-        self._clock = clock
         self._next_offsets = NextOffsets()
         self._topic_ids = TopicIds()
         self._numbering, self._unmoved, self._commit_points = -1, UnmovedCommits(), CommitPoints()
         self._suspects: Int64Array = np.empty(0, dtype=np.int64)
-        self._committed_offsets = committed_offsets
-        self._files = files
-        self._limits = limits
         self._ends = SampledOffsets(END_OFFSET_POINTS)
         self._starts = SampledOffsets(LOG_START_POINTS)
         self._commits_read = CommitsRead()
         self._read_topics: dict[str, tuple[GroupState, ReadTopics]] = {}
-        self._unsubscribed = LAG_SCHEMA.empty_table()
+        self.unsubscribed = LAG_SCHEMA.empty_table()
+        """The commits that the last call of `current_commits` excluded."""
         self._stored_seconds = time.monotonic()
 
     def restore(self) -> None:
         """Restore the samples of an earlier run. Before this call, restore the last commits in CommittedOffsets.
 
-        Samples that are damaged or have a different format version are ignored. Without restored samples, lag in
-        seconds is unknown for some time.
+        Ignore samples that are damaged or have a different format version. Then lag in seconds is unknown for a time.
         """
         try:
-            encoded = self._files.read(STORED)
+            encoded = self.files.read(STORED)
             if encoded is None:
                 return
             stored = msgspec.msgpack.decode(encoded, type=_Stored)
             ends = SampledOffsets.decode(*stored.ends, END_OFFSET_POINTS)
             starts = SampledOffsets.decode(*stored.starts, LOG_START_POINTS)
-            self._committed_offsets.restore_windows(*stored.windows)
+            self.committed_offsets.restore_windows(*stored.windows)
         except (OSError, ValueError, KeyError, msgspec.DecodeError, ArrowException, StateVersionError) as damaged:
             reason = str(damaged).partition("\n")[0]
             _log.warning(
                 "%s: %s cannot be read and is ignored. Lag in seconds is unknown for some time: %s",
-                self._cluster,
+                self.cluster,
                 STORED,
                 reason,
             )
             return
         self._ends, self._starts, self._losses = ends, starts, dict(stored.losses)
         self._next_offsets, self._topic_ids = NextOffsets(stored.tails), TopicIds(stored.topic_ids)
-        self._clock.restore(stored.clock_corrections_ms)
-        _log.info("%s: restored samples of %d topic partitions", self._cluster, len(self._ends))
+        self.clock.restore(stored.clock_corrections_ms)
+        _log.info("%s: restored samples of %d topic partitions", self.cluster, len(self._ends))
 
     def store_if_due(self, now_seconds: float) -> None:
         """Store the samples if the last write was at least `STORE_SECONDS` ago."""
@@ -147,39 +138,30 @@ class LagWatch:
     def store(self) -> None:
         """Store the samples."""
         self._stored_seconds = time.monotonic()
-        corrections_ms = dict(self._clock.corrections_ms())
         stored = _Stored(
             self._ends.encode(),
             self._starts.encode(),
-            self._committed_offsets.stored_windows(),
-            corrections_ms,
+            self.committed_offsets.stored_windows(),
+            dict(self.clock.corrections_ms()),
             list(self._losses.items()),
             self._next_offsets.stored(),
             self._topic_ids.stored(),
         )
-        self._files.write(STORED, msgspec.msgpack.encode(stored))
+        self.files.write(STORED, msgspec.msgpack.encode(stored))
 
     def current_commits(self, monitor: MonitorView) -> CommittedOffsetsView:
         """Return the last commits, except commits for topics to which the group no longer subscribes."""
-        view = self._committed_offsets.view()
+        view = self.committed_offsets.view()
         left = is_unsubscribed(view.commits, self._topics_by_group(monitor)).to_numpy(zero_copy_only=False)
-        self._unsubscribed = view.commits.filter(pa.array(left))
+        self.unsubscribed = view.commits.filter(pa.array(left))
         return view.select(~left)
-
-    @property
-    def unsubscribed(self) -> pa.Table:
-        """The commits that the last call of `current_commits` excluded."""
-        return self._unsubscribed
 
     def sample(self, topics: Collection[str]) -> ClusterSample:
         """Take a sample of the brokers. Correct the times of the sample with the cluster clock."""
-        return self._clock.take_sample(self._brokers.sample(topics))
+        return self.clock.take_sample(self.brokers.sample(topics))
 
     def evaluate(self, view: CommittedOffsetsView, before: MonitorView, sample: ClusterSample) -> LagEvaluation:
-        """Compute the lag of the commits in `view`. `sample` must be newer than the views `view` and `before`.
-
-        `view` must be newer than `before`.
-        """
+        """Compute the lag of the commits in `view`. `view` is newer than `before`, and `sample` newer than both."""
         self._use_numbering(view.numbering)
         self._forget_old_logs(view, sample)
         fell_back = self._ends.add(sample.end_offsets, sample.sampled_at_ms)
@@ -188,23 +170,25 @@ class LagWatch:
             _log.info(
                 "%s: the end offset of %s-%d decreased. The topic was deleted and recreated, or an unclean leader"
                 " election removed records",
-                self._cluster,
+                self.cluster,
                 topic,
                 partition,
             )
         self._starts.add(sample.log_start_offsets, sample.sampled_at_ms)
         report = self._count_from_next_offsets(view, lag_report(view.commits, sample), sample.end_offsets)
         ends, next_offsets = (report.partitions[name].fill_null(0).to_numpy() for name in ("end_offset", "next_offset"))
-        windows = self._committed_offsets.observe(view, next_offsets, ends, observed_rows(report))
+        windows = self.committed_offsets.observe(view, next_offsets, ends, observed_rows(report))
         times_ms = {number: read.read_up_to_ms for number, read in before.read_up_to.items()}
         polled_at_ms = times_ms.get(POLLED_PARTITION)
-        self._commits_read.add(sample, before.health.positions, polled_at_ms, self._clock.now_ms())
+        self._commits_read.add(sample, before.health.positions, polled_at_ms, self.clock.now_ms())
         read_up_to_ms = read_up_to_of_groups(report.partitions["group_id"], times_ms, sample, polled_at_ms)
-        consumed = self._consume_rates(view, sample.sampled_at_ms, read_up_to_ms.fill_null(-1).to_numpy())
+        read_ms = read_up_to_ms.fill_null(-1).to_numpy()
+        offsets, commit_ms = (view.commits[name].to_numpy() for name in ("committed_offset", "commit_timestamp_ms"))
+        self._commit_points.add(view.rows, offsets, commit_ms, sample.sampled_at_ms, read_ms)
+        consumed = self._commit_points.rates(view.rows, read_ms)
         retained = self._retention_inputs(report, before, sample)
-        allowed_lag = self._limits.allowed_lag
         evaluated = evaluate_lag(
-            report, self._ends, self._starts, windows, read_up_to_ms, allowed_lag, retained, consumed
+            report, self._ends, self._starts, windows, read_up_to_ms, self.limits.allowed_lag, retained, consumed
         )
         self._losses = losses(evaluated.partitions, self._losses)
         self._suspects = view.rows[is_suspect(evaluated.partitions)]
@@ -217,48 +201,39 @@ class LagWatch:
             self._suspects = np.empty(0, dtype=np.int64)
 
     def _forget_old_logs(self, view: CommittedOffsetsView, sample: ClusterSample) -> None:
-        """Forget everything about the logs of topics that were deleted and created again."""
         recreated = self._topic_ids.update(sample.topics, self._ends.topics)
         if not recreated:
             return
         for topic in sorted(recreated):
             _log.info(
                 "%s: the topic %s was deleted and created again. The monitor does not use its old offsets any more",
-                self._cluster,
+                self.cluster,
                 topic,
             )
-        for forgetful in (self._ends, self._starts, self._next_offsets, self._settings):
+        for forgetful in (self._ends, self._starts, self._next_offsets, self.settings):
             forgetful.forget_topics(recreated)
         self._losses = {key: loss for key, loss in self._losses.items() if key[1] not in recreated}
         is_of_topic = pc.is_in(view.commits["topic"], value_set=pa.array(sorted(recreated), pa.string()))
         affected = view.select(is_of_topic.to_numpy())
-        self._committed_offsets.restart_windows(affected)
+        self.committed_offsets.restart_windows(affected)
         self._commit_points.forget(affected.rows)
-
-    def _consume_rates(self, view: CommittedOffsetsView, sampled_at_ms: int, read_up_to_ms: Int64Array) -> Float64Array:
-        """Return the consume rate for each row of `view`."""
-        points, commits = self._commit_points, view.commits
-        offsets, times_ms = (commits[name].to_numpy() for name in ("committed_offset", "commit_timestamp_ms"))
-        points.add(view.rows, offsets, times_ms, sampled_at_ms, read_up_to_ms)
-        return points.rates(view.rows, read_up_to_ms)
-
-    @property
-    def settings_not_known(self) -> tuple[str, ...]:
-        """The retention settings that the brokers did not return."""
-        return self._settings.not_known
 
     def _retention_inputs(self, report: LagReport, before: MonitorView, sample: ClusterSample) -> RetentionInputs:
         has_lag = pc.greater(report.partitions["lag"], 0)
         topics = pc.unique(report.partitions["topic"].filter(has_lag)).to_pylist()
-        self._settings.request_if_due(topics, report.sampled_at_ms)
-        offsets_ms = self._settings.offsets_retention_ms
-        starts = {} if offsets_ms is None else _expiry_starts(report, before)
+        self.settings.request_if_due(topics, report.sampled_at_ms)
+        offsets_ms = self.settings.offsets_retention_ms
+        starts: Starts = {}
+        if offsets_ms is not None and before.health.source != ADMIN_API_SOURCE:  # polls have no commit times
+            group_ids = pc.unique(report.partitions["group_id"]).to_pylist()
+            snapshots = {group_id: record.snapshot for group_id, record in before.groups.items()}
+            starts = expiry_starts(group_ids, snapshots, before.listing)
         return RetentionInputs(
             self._losses,
-            self._settings.topic_retention_ms,
+            self.settings.topic_retention_ms,
             starts,
             offsets_ms,
-            self._settings.topics_without_size_limit,
+            self.settings.topics_without_size_limit,
             self._commits_read.times_ms(report.partitions["group_id"], sample),
         )
 
@@ -271,15 +246,15 @@ class LagWatch:
         unmoved_ms = self._unmoved.for_ms(view.rows, committed, now_ms, commit_times_ms)
         at = rows_with_lag(report, unmoved_ms, np.isin(view.rows, self._suspects))
         asked = np.union1d(at, rows_without_proof(report, self._next_offsets.topics_without_proof))
-        stable = self._brokers.last_stable_offsets(topic_partitions(report, asked)) if len(asked) else {}
+        stable = self.brokers.last_stable_offsets(topic_partitions(report, asked)) if len(asked) else {}
         rows = rows_behind(report, at, unmoved_ms, self._next_offsets.add_stable_offsets(stable, end_offsets))
-        fetches = self._next_offsets.due_fetches(report, rows, now_ms, self._settings.compacted_topics)
-        self._next_offsets.add_results(self._brokers.look(fetches) if fetches else {}, now_ms)
+        fetches = self._next_offsets.due_fetches(report, rows, now_ms, self.settings.compacted_topics)
+        self._next_offsets.add_results(self.brokers.look(fetches) if fetches else {}, now_ms)
         return self._next_offsets.apply(report, rows)
 
     def silence(self, lag: LagEvaluation) -> Silence:
         """Return `Silence`, which finds the silent groups in this evaluation of lag."""
-        return Silence(lag, self._ends, self._limits)
+        return Silence(lag, self._ends, self.limits)
 
     def produce_rates(self, sample: ClusterSample) -> Mapping[TopicPartition, float]:
         """Return the known produce rates at the last sample, in records per second."""
@@ -294,12 +269,3 @@ class LagWatch:
                 reads = read_topics(record.snapshot, record.last_read)
             self._read_topics[group_id] = (record, reads)
         return {group_id: reads for group_id, (_, reads) in self._read_topics.items()}
-
-
-def _expiry_starts(report: LagReport, before: MonitorView) -> Starts:
-    """Return `Starts` of `expiry.py`. In the polling mode, return `{}`, because commit times are unknown."""
-    if before.health.source == ADMIN_API_SOURCE:
-        return {}
-    group_ids = pc.unique(report.partitions["group_id"]).to_pylist()
-    snapshots = {group_id: record.snapshot for group_id, record in before.groups.items()}
-    return expiry_starts(group_ids, snapshots, before.listing)

@@ -31,8 +31,6 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True, slots=True)
 class _Setting(Generic[_Value]):
-    """A setting, and the time of its last request. `value` is None if no broker returned the setting."""
-
     value: _Value | None
     requested_at_ms: int
 

@@ -1,14 +1,13 @@
 """Measure how the members of each group share lag and throughput, each time the lag tables are written.
 
 Only evaluated assignments are measured. For each assignment, the partitions are grouped by member only once. A group is
-measured again only if the lag or the produce rate of its partitions changed. After the first measurement of an
-assignment, a row is written for each share. Later, a row is written for a share only if its score or its reason changed
-enough (`has_changed`).
+measured again only if the lag or the produce rate of its partitions changed. The first measurement of an assignment
+writes a row for each share. Later, a row is written only for a share that changed enough (`has_changed`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -60,12 +59,13 @@ class WorkWatch:
     ) -> tuple[Mapping[str, WorkShares], pa.Table]:
         """Return the shares of all groups, and the new rows for the table ASSIGNMENT_IMBALANCE.
 
-        `rates` contains the produce rate of each topic partition in records per second, at the time of `lag`.
+        `rates` are the produce rates in records per second at the time of `lag`.
         """
         of_groups, is_blocked = lag.by_partition, view.blocked_groups()
         known, self._measured_groups = self._measured_groups, {}
         work: dict[str, WorkShares] = {}
-        rows = _Rows()
+        tables: list[pa.Table] = []
+        rows: list[Row] = []
         for group_id, record in view.alive_groups().items():
             evaluation = current_evaluation(record)
             if evaluation is None or is_blocked(group_id):
@@ -76,38 +76,17 @@ class WorkWatch:
                 *_measure_changed(measured, LAG, of_groups.get(group_id, _NO_WEIGHTS)),
                 *_measure_changed(measured, THROUGHPUT, rates),
             ]
-            rows.add(work_rows(self._cluster, group_id, evaluation, lag.report.sampled_at_ms, changed))
+            rows += work_rows(self._cluster, group_id, evaluation, lag.report.sampled_at_ms, changed)
+            if len(rows) >= _ROWS_AT_A_TIME:  # Python rows need ten times the memory of Arrow tables
+                tables.append(arrow_table(ASSIGNMENT_IMBALANCE, rows))
+                rows = []
             shares = (one for measure in (LAG, THROUGHPUT) for one in measured.shares[measure])
             work[group_id] = WorkShares(evaluation.position, tuple(shares))
-        return work, rows.table()
+        return work, pa.concat_tables([*tables, arrow_table(ASSIGNMENT_IMBALANCE, rows)])
 
     def forget_written(self) -> None:
-        """Forget all measurements and written scores, so that the next measurement returns rows for all shares.
-
-        Call the method if the new rows could not be appended to the table.
-        """
+        """Call this if the new rows could not be appended. Then the next measurement returns rows for all shares."""
         self._measured_groups = {}
-
-
-class _Rows:
-    """New table rows. New rows become Arrow tables in chunks, because Python rows need ten times the memory."""
-
-    def __init__(self) -> None:
-        self._tables: list[pa.Table] = []
-        self._rows: list[Row] = []
-
-    def add(self, rows: Iterable[Row]) -> None:
-        self._rows += rows
-        if len(self._rows) >= _ROWS_AT_A_TIME:
-            self._close()
-
-    def table(self) -> pa.Table:
-        self._close()
-        return pa.concat_tables(self._tables)
-
-    def _close(self) -> None:
-        self._tables.append(arrow_table(ASSIGNMENT_IMBALANCE, self._rows))
-        self._rows = []
 
 
 def current_evaluation(record: GroupState) -> Evaluation | None:
@@ -119,10 +98,7 @@ def current_evaluation(record: GroupState) -> Evaluation | None:
 
 
 def _measured_group(known: _MeasuredGroup | None, snapshot: GroupSnapshot, position: Position) -> _MeasuredGroup:
-    """Return `known` if it has this snapshot. Otherwise, return a new entry.
-
-    If the evaluation is unchanged, the new entry keeps the `written` scores of `known`.
-    """
+    """Return `known` if it has this snapshot. A new entry for the same evaluation keeps the `written` scores."""
     if known is not None and known.snapshot is snapshot:
         return known
     division = divide_work(shared_work(snapshot, assignment_inputs(snapshot)))
@@ -146,9 +122,7 @@ def _measure_changed(measured: _MeasuredGroup, measure: str, weights: Weights) -
 
 
 def has_changed(written: tuple[float | None, str] | None, now: Imbalance) -> bool:
-    """Return True if a share changed enough for a new row.
-
-    `written` contains the score and the reason of the last written row. If there is no row, `written` is None.
+    """Return True if a share changed enough for a new row. `written` is the score and reason of the last row.
 
     >>> now = Imbalance(measure=LAG, scope="member", score=80)
     >>> has_changed(None, now), has_changed((75, ""), now), has_changed((70, ""), now), has_changed((None, "x"), now)

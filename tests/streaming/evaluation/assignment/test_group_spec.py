@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from assignors import MemberSubscription
-from streaming.evaluation.assignment.group_spec import actual_owners, group_spec
+from streaming.evaluation.assignment.assignment_inputs import actual_owners, group_spec
 from streaming.events import TopicMetadata, TopicsSampled
 from streaming.protocol.classic import ClassicMember
 from streaming.protocol.layouts import STICKY_USER_DATA

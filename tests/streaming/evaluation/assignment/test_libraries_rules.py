@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from assignors import AS_JAVA_LEADER
+from streaming.evaluation.assignment.assignment_inputs import group_spec
 from streaming.evaluation.assignment.drift import DRIFT, EQUIVALENT, MATCH, MisplacedPartition, StrategyDrift
-from streaming.evaluation.assignment.group_spec import group_spec
 from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.evaluation.snapshot_evaluation import evaluate_snapshot
 from streaming.group.snapshot import GroupSnapshot

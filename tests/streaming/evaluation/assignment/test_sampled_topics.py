@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from streaming.evaluation.assignment.group_spec import actual_owners
+from streaming.evaluation.assignment.assignment_inputs import actual_owners
 from streaming.evaluation.assignment.sampled_topics import (
     METADATA_MAX_AGE_MS,
     changed_topics,

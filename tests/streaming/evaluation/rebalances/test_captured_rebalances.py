@@ -40,8 +40,8 @@ def between(lines: list[Membership]) -> Iterator[tuple[Membership, GroupSnapshot
         after = advanced(
             [GroupMetadataWritten(Position(0, number, timestamp_ms), metadata), TopicsSampled(topics)], after
         )
-        found = rebalance_between(baseline, before, after)
-        baseline = baseline_after(baseline, before, after, found)
+        found = rebalance_between(baseline, after)
+        baseline = baseline_after(baseline, after, found)
         if before is not None and found is not None:
             yield line, before, after, found
 

@@ -18,7 +18,7 @@ from streaming.delta.cells import utc
 from streaming.evaluation.causes.cause import STOPPED, Cause
 from streaming.evaluation.incidents.incident import Link
 from streaming.page.addresses import GROUP_API, group_address
-from streaming.page.api import as_json, incident_documents, past_json
+from streaming.page.api import as_json, documents, past_json
 from streaming.page.api.documents import LagCause
 from streaming.page.api.event_reader import EventReader
 from streaming.page.api.openapi import ADDRESS, openapi_document
@@ -201,6 +201,6 @@ def test_the_types_have_the_fields_of_responses_that_the_scene_does_not_contain(
     for fields, typed in (
         (causes[0], LagCause),
         (causes[1], StoredCause),
-        (Link("topic", "orders")._asdict(), incident_documents.Link),
+        (Link("topic", "orders")._asdict(), documents.Link),
     ):
         assert fields.keys() == typed.__annotations__.keys()

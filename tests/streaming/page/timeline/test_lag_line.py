@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from assignors import TopicPartition
 from streaming.page.timeline.history import LagPoint, Span
-from streaming.page.timeline.lag_line import LAG_INTERVALS, LagLine
-from streaming.page.timeline.lag_rows import LagPartitions, LagRows, Lags
+from streaming.page.timeline.lag_line import LAG_INTERVALS, LagLine, LagPartitions, LagRows, Lags
 from streaming.page.timeline.window import Window
 
 WINDOW = Window(0, LAG_INTERVALS * 1_000)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from assignors import TopicPartition
 from streaming.page.timeline.history import Span
-from streaming.page.timeline.lag_rows import LagPartitions, LagRows, Lags
+from streaming.page.timeline.lag_line import LagPartitions, LagRows, Lags
 from streaming.page.timeline.late_times import LateTimes
 from streaming.page.timeline.window import Window
 

@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streaming.evaluation.rebalances.rebalances import BECAME_EMPTY, DELETED, REBALANCE, UPGRADED
-from streaming.page.timeline import axes, history, lag_rows, shapes, words
+from streaming.page.timeline import history, lag_line, shapes, words
 from streaming.page.timeline import member_rows as rows_of_members
 from streaming.page.timeline import window as time_range
-from streaming.page.timeline.axes import time_ticks
 from streaming.page.timeline.history import (
     Change,
     ConditionBars,
@@ -31,7 +30,7 @@ from streaming.page.timeline.member_rows import member_rows
 from streaming.page.timeline.picture import NARROW, WIDE, Layout, picture
 from streaming.page.timeline.section import section_of
 from streaming.page.timeline.shapes import CHARACTER_WIDTH, Line, Picture, Rect, Text
-from streaming.page.timeline.window import COLUMNS, HOUR_MS, SPANS, Window
+from streaming.page.timeline.window import COLUMNS, HOUR_MS, SPANS, Window, time_ticks
 
 END_MS = 1_795_300_000_000
 HOUR = Window(END_MS - HOUR_MS, END_MS)
@@ -284,7 +283,7 @@ def test_now_is_not_the_time_of_the_last_measurement() -> None:
     assert "now, 22:26" in texts
 
 
-@pytest.mark.parametrize("module", [axes, history, lag_rows, rows_of_members, shapes, time_range, words])
+@pytest.mark.parametrize("module", [history, lag_line, rows_of_members, shapes, time_range, words])
 def test_the_examples_in_the_docstrings_are_correct(module: object) -> None:
     """The example of `shorten` was wrong, because nothing ran it."""
     assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-import streaming.page.timeline.lag_rows
+import streaming.page.timeline.lag_line
 import streaming.page.timeline.reader
 from streaming.delta.cells import utc
 from streaming.delta.stored_table import StoredTable
@@ -289,7 +289,7 @@ def test_the_rows_of_a_large_group_are_never_in_memory_at_the_same_time(
         return found
 
     monkeypatch.setattr(StoredTable, "query", query)
-    monkeypatch.setattr(streaming.page.timeline.lag_rows, "ROWS_AT_ONCE", 100)
+    monkeypatch.setattr(streaming.page.timeline.lag_line, "ROWS_AT_ONCE", 100)
     assert read(tmp_path, cluster) == expected
     assert {point.records for point in expected.lag} > {120, 120 + 12 * 2_400}
     assert len(sizes) > 15

@@ -91,7 +91,7 @@ def test_a_batch_that_cannot_be_written_does_not_advance_the_positions(monkeypat
 def test_the_log_of_the_file_source_is_shortened_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Law: bounded. A failure, for example of the storage, does not fail the batch."""
     sink, shortened = object.__new__(BatchSink), []
-    sink._on_end, sink._files, sink._cluster = (lambda: None), None, "c"  # type: ignore[assignment]
+    sink.on_end, sink.files, sink.cluster = (lambda: None), None, "c"  # type: ignore[assignment]
     monkeypatch.setattr(sink, "_apply", lambda *_: 0)
 
     def shorten(_: object) -> None:

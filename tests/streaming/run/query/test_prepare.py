@@ -42,7 +42,7 @@ def test_the_latest_row_of_a_group_counts_also_after_it_moved_to_a_shorter_parti
         for partition, offset, time in ((12, 9_000, 100), (42, 3, 200))
     ]
     for ordered_rows in (rows, rows[::-1]):
-        assert latest_by_group(ordered_rows) == rows[1:]
+        assert latest_by_group(ordered_rows) == {"g": rows[1]}
 
 
 def test_a_group_without_a_row_starts_an_empty_rebalance_history() -> None:

@@ -109,7 +109,7 @@ def test_only_a_new_try_with_the_same_checkpoint_keeps_the_values_of_the_last_tr
     monitor_state.put_rewound([7])
     checkpoint = Checkpoint(tmp_path / checkpoint_id, checkpoint_id)
     checkpoint.commit(4, 30)
-    monkeypatch.setattr(restoring, "_undamaged_state", lambda *_: ([], []))
+    monkeypatch.setattr(restoring, "stored_state", lambda *_: ([], []))
     start(monitor_state, checkpoint)
     view = monitor_state.view()
     assert view.health.positions == {0: 30}

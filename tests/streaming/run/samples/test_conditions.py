@@ -40,7 +40,7 @@ from streaming.run.samples.lag.lag_causes import LagCauses
 from streaming.run.samples.lag.lag_tables import LagTables
 from streaming.run.samples.lag.lag_watch import LagWatch
 from streaming.run.samples.lag.retention_settings import RetentionSettings
-from streaming.run.samples.readiness import Readiness
+from streaming.run.samples.readiness import Readiness, log_ends
 from streaming.run.samples.sampler import AfterSample, Sampler
 from streaming.run.samples.upkeep import Upkeep
 from streaming.state.committed_offsets import CommittedOffsets
@@ -150,7 +150,7 @@ class Monitor:
             monitor_state=self.monitor_state,
             groups=self.cluster,  # type: ignore[arg-type]
             lag_watch=self.lag_watch,
-            readiness=Readiness(lambda: True),
+            readiness=Readiness(lambda: True, log_ends),
             after=AfterSample(
                 Feedback(FeedbackWriter(files), None),
                 LogWatch("prod", self.monitor_state, files),

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from streaming.evaluation.incidents.evidence import LEADERLESS_MS
 from streaming.evaluation.lag.lag import ClusterSample, LogEnds
-from streaming.run.samples.readiness import EVALUATED_WITHIN_SAMPLES, Readiness, is_caught_up
+from streaming.run.samples.readiness import EVALUATED_WITHIN_SAMPLES, Readiness, is_caught_up, log_ends
 
 ENDS = {0: 10, 1: 0, 2: 7}
 
@@ -33,7 +33,7 @@ def ready(
     positions: Mapping[int, int], known: ClusterSample, readiness: Readiness | None = None, *, evaluated: bool = True
 ) -> bool:
     """Evaluate readiness after one sample."""
-    return (readiness or Readiness(lambda: True)).after(positions, known, is_evaluated=evaluated)
+    return (readiness or Readiness(lambda: True, log_ends)).after(positions, known, is_evaluated=evaluated)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_cluster_is_ready_when_the_log_is_read_to_its_end(
 
 def test_the_target_is_the_end_offsets_of_the_first_complete_sample() -> None:
     """With newer targets, a log that grows all the time would never be read to its target."""
-    readiness = Readiness(lambda: True)
+    readiness = Readiness(lambda: True, log_ends)
     assert not ready({0: 5}, sample({0: 10}, partitions=2), readiness), "an incomplete sample sets no target"
     assert not ready({0: 5, 1: 0}, sample({0: 20, 1: 0}), readiness)
     assert not ready({0: 19, 1: 0}, sample({0: 500, 1: 0}), readiness)
@@ -73,7 +73,7 @@ def test_the_target_is_the_end_offsets_of_the_first_complete_sample() -> None:
 
 def test_a_dead_query_is_not_ready() -> None:
     alive = [True]
-    readiness = Readiness(lambda: alive[0])
+    readiness = Readiness(lambda: alive[0], log_ends)
     assert ready({0: 10}, sample({0: 10}), readiness)
     alive[0] = False
     assert not ready({0: 10}, sample({0: 10}), readiness)
@@ -81,7 +81,7 @@ def test_a_dead_query_is_not_ready() -> None:
 
 def test_a_log_with_a_partition_without_leader_is_not_ready() -> None:
     """A broker died, and one partition has no replica. Spark reads no partition, so commits of all groups are old."""
-    readiness, whole = Readiness(lambda: True), sample({0: 10, 1: 5})
+    readiness, whole = Readiness(lambda: True, log_ends), sample({0: 10, 1: 5})
     assert ready({0: 10, 1: 5}, whole, readiness)
     for leaders in ({0: 1}, {}):
         lost = replace(whole, offsets_topic_leaders=leaders)
@@ -97,7 +97,7 @@ def test_a_log_with_a_partition_without_leader_is_not_ready() -> None:
 
 
 def test_a_restarted_query_has_to_catch_up_again() -> None:
-    readiness = Readiness(lambda: True)
+    readiness = Readiness(lambda: True, log_ends)
     assert ready({0: 10}, sample({0: 10}), readiness)
     readiness.start_over()
     assert not ready({0: 10}, sample({0: 15}), readiness)
@@ -106,7 +106,7 @@ def test_a_restarted_query_has_to_catch_up_again() -> None:
 
 def test_readiness_waits_for_verdicts_but_not_for_ever() -> None:
     """If new groups appear all the time, some group always waits for a fact."""
-    readiness = Readiness(lambda: True)
+    readiness = Readiness(lambda: True, log_ends)
     results = [ready({0: 10}, sample({0: 10}), readiness, evaluated=False) for _ in range(EVALUATED_WITHIN_SAMPLES)]
     assert results == [False] * (EVALUATED_WITHIN_SAMPLES - 1) + [True]
     readiness.start_over()
@@ -116,7 +116,7 @@ def test_readiness_waits_for_verdicts_but_not_for_ever() -> None:
 
 def test_a_sample_changes_nothing_from_the_first_target_until_the_log_is_read() -> None:
     """2 million records took 20 s to read. The sampler took a sample per second in this time, for nothing."""
-    readiness = Readiness(lambda: True)
+    readiness = Readiness(lambda: True, log_ends)
     reading = [readiness.is_reading_log]
     for position in (0, 5, 10):
         ready({0: position}, sample({0: 10}), readiness, evaluated=False)
@@ -126,7 +126,7 @@ def test_a_sample_changes_nothing_from_the_first_target_until_the_log_is_read() 
 
 def test_progress_before_and_during_a_wait_ends_the_wait_once() -> None:
     """Otherwise, the cluster could be ready for several seconds before a sample shows it."""
-    readiness = Readiness(lambda: True)
+    readiness = Readiness(lambda: True, log_ends)
     readiness.start_over()
     waits = [waited_seconds(readiness, 30), waited_seconds(readiness, 0.05)]
     threading.Timer(0.05, readiness.report_progress).start()
@@ -168,7 +168,7 @@ class _Interrupted(dict[int, int]):
 
 def test_a_query_restarted_during_an_evaluation_is_not_ready_by_the_old_target() -> None:
     """The sampler evaluates the old query in one thread while another thread restarts it. Its result must not count."""
-    readiness = Readiness(lambda: True)
+    readiness = Readiness(lambda: True, log_ends)
     positions = _Interrupted({0: 10}, readiness)
     ready(positions, sample({0: 10}), readiness)
     positions.restart.join()

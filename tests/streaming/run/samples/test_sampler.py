@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from streaming.evaluation.lag.lag import LAG_SCHEMA
 from streaming.run.samples.lag.lag_tables import _LAG_NUMBERS, _changed_rows
-from streaming.run.samples.readiness import Readiness
+from streaming.run.samples.readiness import Readiness, log_ends
 from streaming.state.monitor_state import MonitorState
 from tests.streaming.run.samples.test_conditions import Monitor
 
@@ -80,7 +80,7 @@ def test_a_sample_does_not_undo_what_another_thread_reported_meanwhile(
         actions.pop(0)(monitor.monitor_state)
         return True
 
-    monitor.sampler._readiness = Readiness(source_is_alive)
+    monitor.sampler.readiness = Readiness(source_is_alive, log_ends)
     is_ready_by_sample = []
     for _ in is_ready:
         monitor.sampler.take_sample()
@@ -109,11 +109,11 @@ def test_a_recreated_log_is_not_ready_whatever_its_length(tmp_path: Path) -> Non
 def test_samples_are_frequent_before_and_after_the_catch_up_but_not_during_it(tmp_path: Path) -> None:
     """Before the first sample there is no target, and after the catch-up the sampler waits for verdicts."""
     monitor = Monitor(tmp_path)
-    sampler, monitor.sampler._interval_seconds, monitor.cluster.log_end = monitor.sampler, 5.0, 70
+    sampler, monitor.sampler.interval_seconds, monitor.cluster.log_end = monitor.sampler, 5.0, 70
     pauses_seconds = [sampler._pause_seconds()]
     sampler.take_sample()
     pauses_seconds.append(sampler._pause_seconds())
-    sampler._readiness.start_over()
+    sampler.readiness.start_over()
     pauses_seconds.append(sampler._pause_seconds())
     monitor.read()
     sampler.take_sample()
@@ -132,7 +132,7 @@ def test_samples_of_a_large_cluster_use_a_tenth_of_a_core_but_are_never_too_old(
     monitor = Monitor(tmp_path)
     monitor.read()
     monitor.sampler.take_sample()
-    monitor.sampler._interval_seconds, monitor.sampler._sample_cpu_seconds = interval_seconds, sample_cpu_seconds
+    monitor.sampler.interval_seconds, monitor.sampler._sample_cpu_seconds = interval_seconds, sample_cpu_seconds
     assert monitor.sampler._pause_seconds() == pause_seconds
 
 

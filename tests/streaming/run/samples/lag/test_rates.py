@@ -47,9 +47,9 @@ def test_a_group_that_catches_up_shows_both_rates_and_the_time_until_its_lag_is_
 def test_after_a_restart_the_consume_rate_is_unknown_and_then_correct(monitor: Monitor) -> None:
     """Law 2: unknown, not 0 and not too fast. End offsets are stored, so the produce rate is known at once."""
     run(monitor, 8, produced=600, consumed=3_000)
-    monitor.sampler._lag_watch.store()
+    monitor.sampler.lag_watch.store()
     monitor.start()
-    monitor.sampler._lag_watch.restore()
+    monitor.sampler.lag_watch.restore()
     monitor.sampler.take_sample()
     found = [lag_of_group(monitor)]
     for _ in range(4):

@@ -1,4 +1,4 @@
-"""Tests of shares of work and commit gaps on the page, by the numbered rules of `shared_work.py`."""
+"""Tests of shares of work and commit gaps on the page, by the numbered rules of `group.py`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-import streaming.page.shared_work
-from streaming.cli.text.reported import reported_cells
+import streaming.page.group
+from streaming.cli.text.group_output import reported_cells
 from streaming.evaluation.causes.cause import Cause
 from streaming.evaluation.causes.late_group import ExplainedLag
 from streaming.evaluation.causes.member_work import PartitionWork, group_work
@@ -45,11 +45,11 @@ OF_SAMPLE = [("lag", "member"), ("lag", "host"), ("throughput", "member"), ("thr
 
 
 def test_the_examples_in_the_docstrings_are_correct() -> None:
-    assert doctest.testmod(streaming.page.shared_work).failed == 0
+    assert doctest.testmod(streaming.page.group).failed == 0
 
 
 def test_one_member_with_all_the_work_has_all_the_lag_and_the_same_name_as_in_the_heat_map(view: MonitorView) -> None:
-    """Rules 1 and 3: fraud-b has no partitions. Each of 30 partitions has a lag of 960 and receives 10 records/s."""
+    """Rules 4 and 6: fraud-b has no partitions. Each of 30 partitions has a lag of 960 and receives 10 records/s."""
     page = detail(view, "fraud-detection")
     assert kinds(page) == [*OF_RECORD, *OF_SAMPLE]
     busiest = page.heat_map.rows[0]
@@ -64,7 +64,7 @@ def test_one_member_with_all_the_work_has_all_the_lag_and_the_same_name_as_in_th
 
 @pytest.mark.parametrize("outdated", ["sample", "assignment"])
 def test_lag_and_throughput_of_an_old_sample_or_assignment_are_not_shown(view: MonitorView, outdated: str) -> None:
-    """Rule 1: the sample is an hour old, or the shares are of the previous generation."""
+    """Rule 4: the sample is an hour old, or the shares are of the previous generation."""
     before = WorkShares(Position(0, 1, 1), view.work["billing"].imbalances)
     shown, now_ms = (
         (view, NOW_MS + 3_600_000) if outdated == "sample" else (replace(view, work={"billing": before}), NOW_MS)
@@ -73,7 +73,7 @@ def test_lag_and_throughput_of_an_old_sample_or_assignment_are_not_shown(view: M
 
 
 def test_work_is_unknown_if_one_partition_is_unknown_and_the_number_is_shown(view: MonitorView) -> None:
-    """Rule 2: the lag of a group that never committed is unknown, although end offsets are known."""
+    """Rule 5: the lag of a group that never committed is unknown, although end offsets are known."""
     of_lag, of_hosts, *_ = (one for one in detail(view, "..").work if one.measure == "lag")
     for one in (of_lag, of_hosts):
         assert (one.unknown_reason, one.unknown_partitions) == ("lag_unknown", 3)
@@ -85,7 +85,7 @@ def test_a_group_without_members_has_no_shares(view: MonitorView) -> None:
 
 
 def test_commit_gaps_are_shown_only_for_groups_with_a_known_gap(view: MonitorView) -> None:
-    """Rule 4: other groups show no value instead of 0."""
+    """Rule 7: other groups show no value instead of 0."""
     gaps = detail(view, "clickstream").commit_gaps
     assert gaps is not None
     assert (gaps.gaps, gaps.total_ms, gaps.long_gaps) == (8, 65_000 + 7 * 4_000, 1)
