@@ -98,7 +98,7 @@ def fill_panel(panel: Panel, spec: PanelSpec, targets: Sequence[prometheus.Dataq
     """
     need_details = [not _DETAILS.isdisjoint(re.findall(r"\w+", target.build().expr)) for target in targets]
     if_empty = f"{spec.if_empty} {_ONLY_DETAILS}" if any(need_details) else spec.if_empty
-    note = "; only the worst groups have details" if all(need_details) else ""
+    note = "; only the worst groups have details" if need_details and all(need_details) else ""
     panel.title(spec.title)
     panel.description(f"{spec.how_to_read}\n\n**Nothing shown:** {if_empty}")
     panel.datasource(SOURCE)

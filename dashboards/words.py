@@ -19,7 +19,10 @@ from streaming.signals import Signal, lag, rebalances
 FINE, WATCH, ACT, UNKNOWN, NEITHER = "green", "yellow", "red", "#8e8e8e", "blue"
 
 Steps = Sequence[tuple[float, str]]
-"""Thresholds with colours. A colour applies to values from its threshold up to the next threshold."""
+"""Thresholds with colours. A colour applies to values from its threshold up to the next threshold.
+
+Values below the first threshold have the colour FINE, or ACT if the colour of the last threshold is FINE.
+"""
 
 ANY: Steps = ((1, ACT),)
 SOME: Steps = ((1, WATCH),)
@@ -88,7 +91,10 @@ CAUSES: Mapping[str, str] = {
     "metadata_changed": "light-orange",
     "cooperative_followup": "super-light-blue",
 }
-"""Colours of the causes of a rebalance. Blue: a member joined or left. Orange: the strategy or metadata changed."""
+"""Colours of the causes of a rebalance.
+
+Red: the cause is unexplained. Blue: a member joined or left. Orange: a strategy, a subscription or a topic changed.
+"""
 
 
 def code_query(scope: Scope, signal: Signal, label: str, words: Sequence[Word]) -> str:

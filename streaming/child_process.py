@@ -32,7 +32,7 @@ class ChildProcess:
         self._command = with_parent_death_signal(command)
         self._environment = without_settings(os.environ) if environment is None else dict(environment)
         self._process: subprocess.Popen[bytes]
-        self._error: OSError | None = None
+        self._error: Exception | None = None
         started = threading.Event()
         # The kernel kills the child when the thread that started the child ends. The caller's thread might end too
         # early. So a separate thread starts the child, and runs until the child or this process ends.
@@ -86,7 +86,7 @@ class ChildProcess:
                     env=self._environment,
                     start_new_session=True,
                 )
-        except OSError as error:
+        except Exception as error:  # noqa: BLE001 - the constructor raises it in the caller's thread
             self._error = error
             return
         finally:

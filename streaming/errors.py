@@ -22,7 +22,11 @@ class RemedyError(Exception):
     """An error that the operator can fix. The message is one line with the error and the remedy.
 
     Example: `Java 11 found at /usr/bin/java, but 17 or 21 is required: apt install openjdk-17-jre-headless, or set
-    JAVA_HOME`. `exit_code` is the exit code of `rebalance-monitor run`: with `STAYS`, a supervisor does not restart it.
+    JAVA_HOME`.
+
+    `exit_code` is the exit code of `rebalance-monitor run`. With `MAY_PASS`, a supervisor restarts the monitor, because
+    the problem can end without a change. With `STAYS`, a supervisor does not restart it, because an operator must first
+    change something on this machine.
     """
 
     exit_code: ClassVar[int] = MAY_PASS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import re
 import shutil
 import subprocess
@@ -20,13 +21,23 @@ _VERSION_TIMEOUT_SECONDS = 30.0
 
 
 class JavaError(RemedyError):
-    """Error: Java is missing, or its version is not supported."""
+    """Error: Java is missing, its version is not supported, or Spark cannot run in Java as the current user."""
 
     exit_code = STAYS
 
 
 def find_java() -> Path:
-    """Return the `java` of JAVA_HOME, or without JAVA_HOME the first `java` on PATH. Raises JavaError."""
+    """Return the `java` of JAVA_HOME, or without JAVA_HOME the first `java` on PATH. Raises JavaError.
+
+    In Java, a user id without an account has no name, and Hadoop's login needs a name.
+    """
+    try:
+        pwd.getpwuid(os.getuid())
+    except KeyError:
+        raise JavaError(
+            f"user id {os.getuid()} has no account on this machine, and Spark needs an account: run the monitor as a"
+            " different user, or add the user id to /etc/passwd"
+        ) from None
     if java_home := os.environ.get("JAVA_HOME"):
         java = Path(java_home, "bin", "java")
         if not os.access(java, os.X_OK):
@@ -58,7 +69,10 @@ def java_version(java: Path) -> int:
 
 
 def feature_version(output: str) -> int:
-    """Return 17 for `openjdk version "17.0.15" 2025-04-15`, and 8 for the older `java version "1.8.0_392"`."""
+    """Return the feature version in the output of `java -version`. Raises JavaError if there is none.
+
+    Example: 17 for `openjdk version "17.0.15" 2025-04-15`, and 8 for the older format `java version "1.8.0_392"`.
+    """
     match = re.search(r'version "(?:1\.)?(\d+)', output)
     if match is None:
         first_line = output.strip().partition("\n")[0]

@@ -39,6 +39,7 @@ PROGRAMS = frozenset(
         "jq",
         "kubectl",
         "make",
+        "oc",
         "openssl",
         "pip",
         "promtool",

@@ -56,7 +56,8 @@ class RangeAssignor:
 class ServerRangeAssignor:
     """KIP-848's strategy of the broker (``org.apache.kafka.coordinator.group.assignor.RangeAssignor``).
 
-    It assigns like the client's range strategy without racks. Its name on the broker is ``range``.
+    It assigns like the client's range strategy without racks. On the broker and in ``group.remote.assignor``, its name
+    is ``range``.
 
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
     >>> group = GroupSpec((Member("M0", ("T1", "T2")), Member("M1", ("T1", "T2"))), {"T1": 3, "T2": 3})

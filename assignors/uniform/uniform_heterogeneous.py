@@ -65,6 +65,7 @@ class HeterogeneousAssignment:
                 last_moved = topic
 
     def _balance_topic(self, topic: str) -> bool:
+        """Move partitions from the most to the least loaded subscribers. Returns whether any partition moved."""
         loads = _SubscriberLoads(self.subscribers[topic], self.sizes)
         if loads.imbalance <= 1:
             return False
@@ -86,6 +87,8 @@ class HeterogeneousAssignment:
 
 class _SubscriberLoads:
     """Returns the least and the most loaded subscribers of a topic, one by one.
+
+    Source: the balancer of ``UniformHeterogeneousAssignmentBuilder``.
 
     For each returned member, the caller moves one partition and updates ``sizes``. The subscribers are sorted by load.
     The *low range* contains the least loaded subscribers. All subscribers in the low range have the same load, the
@@ -124,7 +127,10 @@ class _SubscriberLoads:
         return self._members[self._next_low - 1]
 
     def next_most_loaded_of(self, giveable: Mapping[int, Sequence[int]]) -> int | None:
-        """Return the next member that is in the high range and can give a partition, or None if there is none."""
+        """Return the next member that is in the high range and can give a partition, or None if there is none.
+
+        Also return None if the two ranges have met. A member that cannot give a partition is removed from the range.
+        """
         while not self.balanced:
             place = self._next_most_loaded()
             if place is None:

@@ -23,7 +23,7 @@ import yaml
 
 from dashboards.alerts.catalogue import ALERT_FILES, ALERTS
 from dashboards.alerts.definition import CRITICAL, INFO
-from dashboards.alerts.expressions import RECORDING_RULES
+from dashboards.alerts.expressions import RECORDING_RULES, RULES_INFO
 from dashboards.alerts.inhibition import InhibitionRule, Matcher, inhibition_rules
 from dashboards.alerts.rules import rule_groups
 
@@ -65,7 +65,7 @@ def alert_files() -> Iterator[tuple[Path, str]]:
     for file, group in zip(ALERT_FILES, groups[1:], strict=True):
         yield rules / f"{file.name}.yaml", _rule_file(file.comment, group)
     docstring = f'"""The checksum of the rules in dashboards/rules. {_GENERATED}"""'
-    checksum = groups[0]["rules"][-1]["labels"]["checksum"]
+    checksum = next(rule["labels"]["checksum"] for rule in groups[0]["rules"] if rule["record"] == RULES_INFO)
     yield (
         Path("streaming/doctor/rules_checksum.py"),
         f'{docstring}\n\nfrom typing import Final\n\nRULES_CHECKSUM: Final = "{checksum}"\n',

@@ -73,9 +73,15 @@ PROGRESS: Final = AlertFile(
                 "group_lag_cause_info",
                 'cause!="unknown"',
                 lag_cause(with_action=True)
-                + "{{ else }} What to do: see on the group's page which partitions lag. If all partitions lag, the "
-                "group has too few members, or its members are too slow. If only the partitions of one member lag, "
-                "that member has too many partitions or is slow.",
+                + "{{ else }}"
+                + known(
+                    "rebalance_monitor_group_blocked_partitions@ > 0",
+                    " Likely cause of the lag: an open transaction of a producer blocks a partition. What to do: find "
+                    "the producer with kafka-transactions.sh, and restart this producer. If the producer no longer "
+                    "exists, abort the transaction.{{ else }} What to do: see on the group's page which partitions "
+                    "lag. If all partitions lag, the group has too few members, or its members are too slow. If only "
+                    "the partitions of one member lag, that member has too many partitions or is slow.",
+                ),
             ),
         ),
         Alert(
@@ -90,8 +96,8 @@ PROGRESS: Final = AlertFile(
             + known_with(
                 "group_status",
                 _IS_STALLED,
-                "the group commits the same offset again and again{{ else }}the group has members, but it stopped "
-                "committing",
+                "a partition gets the same committed offset again and again{{ else }}a partition no longer gets "
+                "commits, and records wait",
             ),
             description=known_with(
                 "group_status",

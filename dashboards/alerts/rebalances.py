@@ -67,9 +67,8 @@ REBALANCES: Final = AlertFile(
             harm="The alert sends no notification and only suppresses warnings that a deployment causes.",
             levels=(Level(INFO, condition_start("rolling_restart"), "0s", "5m"),),
             summary=f"{IN_GROUP}a rolling restart is in progress",
-            description=f"A rolling restart has been in progress since {START}. Each member that leaves or joins "
-            f"causes a rebalance. What to do: nothing. Static membership (group.instance.id) would avoid these "
-            f"rebalances.",
+            description=f"A rolling restart has been in progress since {START}. Members restart one after the other. "
+            f"Without static membership (group.instance.id), each restart causes rebalances. What to do: nothing.",
         ),
         Alert(
             "KafkaRebalanceStorm",
@@ -81,8 +80,8 @@ REBALANCES: Final = AlertFile(
             f"{START}.{_CAUSE}{_FLAPPING}{GROUP_MEMBERS}{_LONG_GAP}{RECORDS_WAIT}{LAG_SECONDS} With an eager strategy, "
             f"no member works during a rebalance. Likely causes: the work for one poll takes longer than "
             f"max.poll.interval.ms, a member is killed again and again, or two processes have the same "
-            f"group.instance.id. What to do: see on the group's page which members leave and join. Read the logs of "
-            f"these members.",
+            f"group.instance.id. What to do: open the group's page, and find the members that leave and join. Read "
+            f"the logs of these members.",
         ),
         Alert(
             "KafkaCommitGapLong",

@@ -1,4 +1,4 @@
-"""Alerts on records and offsets that Kafka deletes before a group has used them."""
+"""These alerts fire if Kafka deletes records or committed offsets that a group still needs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _EXPIRING = lines(
 
 RETENTION: Final = AlertFile(
     "5-retention",
-    "Alerts on records and offsets that Kafka deletes before a group has used them.",
+    "These alerts fire if Kafka deletes records or committed offsets that a group still needs.",
     (
         Alert(
             "KafkaRecordsLost",

@@ -40,6 +40,8 @@ def by_label(label: str, texts: Mapping[str, str]) -> str:
     '{{ if eq $labels.x "a" }}one{{ else }}two{{ end }}'
     """
     *others, (_, last) = texts.items()
+    if not others:
+        return last
     chosen = "{{ else ".join(f'if eq $labels.{label} "{value}" }}}}{text}' for value, text in others)
     return f"{{{{ {chosen}{{{{ else }}}}{last}{{{{ end }}}}"
 
@@ -69,10 +71,7 @@ RATES: Final = (
     + number(
         "rebalance_monitor_group_produced_records_per_second@", " Producers write # records per second.", "humanize"
     )
-    + known(
-        "rebalance_monitor_group_produced_records_per_second@ > rebalance_monitor_group_consumed_records_per_second@",
-        " The lag grows.",
-    )
+    + known("deriv(rebalance_monitor_group_lag@[3m]) > 0", " The lag grows.")
     + number("rebalance_monitor_group_catch_up_seconds@", " The group needs # to catch up.", "humanizeDuration")
 )
 _NO_MEMBERS: Final = "rebalance_monitor_group_members@ == 0"

@@ -160,8 +160,8 @@ def _statuses_over_time() -> AnyPanel:
     spec = PanelSpec(
         "Groups by status",
         "Number of groups with each status. OK means that the group keeps up. WARN means that the group is slower "
-        "than its producers. STOP means that the group no longer commits. STALL means that the committed offset does "
-        "not increase. REWIND means that a committed offset decreased.",
+        "than its producers. STOP means that a partition no longer gets commits. STALL means that a committed offset "
+        "does not increase. REWIND means that a committed offset decreased.",
         "No status was known. The monitor needs some commits of the group and some samples before it knows the status.",
     )
     return _groups_over_time(spec, lag.GROUP_STATUS, "status", STATUSES)

@@ -178,7 +178,7 @@ def _rates() -> AnyPanel:
         "Consumed and produced records",
         "`consumed` is the number of records per second that the group commits. `produced` is the number of records "
         "per second that producers add to the same partitions. Both values are means of the last five minutes. If "
-        "`produced` is higher than `consumed`, the lag grows.",
+        "`produced` is higher than `consumed`, the lag has grown in this time.",
         lag.GROUP_CONSUMED_RECORDS_PER_SECOND.unknown,
     )
     queries = [

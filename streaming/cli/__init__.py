@@ -14,8 +14,19 @@ import click
 from streaming.cli.text.streams import replace_streams
 
 _COMMANDS = (
-    *("run", "doctor", "demo", "groups", "history", "what-if", "config"),
-    *("rebuild", "assign", "compare", "decode", "broker", "jars"),
+    "run",
+    "doctor",
+    "demo",
+    "groups",
+    "history",
+    "what-if",
+    "config",
+    "rebuild",
+    "assign",
+    "compare",
+    "decode",
+    "broker",
+    "jars",
 )
 """The names of the commands. The name of the module and of the click command contains `_` instead of `-`."""
 

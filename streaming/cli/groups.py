@@ -22,6 +22,7 @@ from streaming.config.settings import KafkaSettings
 from streaming.errors import RemedyError
 from streaming.group.listing import (
     CLUSTER_NOT_DESCRIBABLE,
+    GROUP_STATES,
     GROUP_TYPES,
     GroupListing,
     GroupNotFound,
@@ -62,7 +63,8 @@ _REASONS = {
     "--state",
     "states",
     multiple=True,
-    help="Show only groups in this state, for example Stable. You can repeat this option.",
+    type=click.Choice(GROUP_STATES, case_sensitive=False),
+    help="Show only groups in this state. You can repeat this option.",
 )
 @click.option(
     "--type",
@@ -116,7 +118,8 @@ def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     partition.
 
     If the tables of a monitor exist, the output also shows the active conditions of each group, for example a rebalance
-    storm. The start times of the conditions are in UTC. For details, run `rebalance-monitor history GROUP`.
+    storm. The start times of the conditions are in UTC. For details, run `rebalance-monitor history GROUP`. If the
+    monitor does not run, the active conditions are unknown, and the command prints a warning.
 
     If the address of a running monitor is known, the output also shows the lag of each group and the cause of the lag.
     With --verbose, the output also shows the time of the last commit in UTC, the leader, the timeouts and the rates.
@@ -131,18 +134,19 @@ def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
         with closing(Connection(_kafka_settings(bootstrap_server, settings), REQUEST_TIMEOUT_SECONDS)) as connection:
             requests = Groups(connection, now_ms)
             listing, selected = _list_and_describe(requests, _Filter(states, group_types))
-        conditions = _read_conditions(settings, tables, cluster, is_other_cluster=is_other_cluster)
+        conditions, silence = _read_conditions(settings, tables, cluster, is_other_cluster=is_other_cluster)
         reported, problems = request_reports(settings, monitor, cluster, is_other_cluster=is_other_cluster)
     except RemedyError as error:
-        raise click.ClickException(str(error)) from error
+        address = "kafka.bootstrap_servers" if bootstrap_server is None else "--bootstrap-server"
+        raise click.ClickException(str(error).replace("kafka.bootstrap_servers", address)) from error
     except KafkaError as error:
         raise click.ClickException(
             f"the brokers do not answer ({error}): check that the brokers are running"
         ) from error
-    warnings = [*_listing_warnings(listing), *_description_warnings(selected), *problems]
-    if warnings and not selected:
-        raise click.ClickException("; ".join(["the brokers listed no group", *warnings]))
-    for warning in warnings:
+    gaps = list(_listing_warnings(listing))
+    if gaps and not selected:
+        raise click.ClickException("; ".join(["the brokers listed no group", *gaps]))
+    for warning in (*gaps, *_description_warnings(selected), *silence, *problems):
         click.echo(f"Warning: {warning}", err=True)
     if as_json:
         for group in selected:
@@ -175,26 +179,36 @@ def _kafka_settings(bootstrap_server: str | None, settings: Settings) -> KafkaSe
 
 def _read_conditions(
     settings: Settings, tables: str | None, cluster: str | None, *, is_other_cluster: bool
-) -> Conditions | None:
-    """Return the active conditions of each group, or None if they are unknown.
+) -> tuple[Conditions | None, list[str]]:
+    """Return the active conditions of each group, or None if they are unknown. Also return a list of warnings.
 
     They are unknown if the table of conditions is not readable, if the tables do not contain the cluster, or if
-    --bootstrap-server is set without --tables. If --tables is set, raise RemedyError instead.
+    --bootstrap-server is set without --tables. If --tables is set, raise RemedyError instead. They are also unknown if
+    the last measurement is too old (`past/silence.py`), because they may have ended.
     """
     if tables is None and is_other_cluster:
-        return None
+        return None, []
     from streaming.cli.text.stored import NoClusterError, stored_cluster  # noqa: PLC0415 - slow to import
     from streaming.delta.stored import active_conditions  # noqa: PLC0415 - slow to import
     from streaming.delta.stored_table import NoTableError, TableReadError  # noqa: PLC0415 - slow to import
+    from streaming.page.rendering import utc_text  # noqa: PLC0415 - slow to import
+    from streaming.past.reader import PastReader  # noqa: PLC0415 - slow to import
 
     root = tables or settings.paths.tables
     try:
-        rows = active_conditions(root, stored_cluster(root, cluster if is_other_cluster else settings.kafka.cluster))
+        name = stored_cluster(root, cluster if is_other_cluster else settings.kafka.cluster)
+        rows, measurement = active_conditions(root, name), PastReader(root, name).measurement(now_ms())
     except (NoTableError, TableReadError, NoClusterError):
         if tables is not None:
             raise
-        return None
-    return {group_id: list(of_group) for group_id, of_group in groupby(rows, key=lambda row: row["group_id"])}
+        return None, []
+    if not measurement.is_recent:
+        last = "the tables contain no measurement of this cluster"
+        if measurement.last_ms is not None:
+            last = f"the last measurement in the tables is from {utc_text(measurement.last_ms)}"
+        remedy = "check that the monitor runs. `rebalance-monitor history GROUP` shows the last known conditions"
+        return None, [f"the active conditions are unknown, because {last}: {remedy}"]
+    return {group_id: list(of_group) for group_id, of_group in groupby(rows, key=lambda row: row["group_id"])}, []
 
 
 @dataclass(frozen=True, slots=True)

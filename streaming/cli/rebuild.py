@@ -39,8 +39,8 @@ def rebuild(cluster: str | None, is_repairing: bool, file: Path | None) -> None:
     damaged table and prints a description of the repair. A repair restores the last good version of a table, removes
     damaged files from the table, or replaces the whole table by a new table. The next `run` writes removed
     rows again if they are newer than the last remaining row of their group, and if __consumer_offsets still contains
-    their records. Most other removed rows are lost. If the repair also removed rows of a different cluster, `run`
-    reports the loss and does not watch that cluster. Then also rebuild the checkpoint of that cluster. The command
+    their records. Most other removed rows are lost. If the repair may also have removed rows of a different cluster,
+    `run` reports this and does not watch that cluster. Then also rebuild the checkpoint of that cluster. The command
     refuses a repair while a monitor writes to the tables.
 
     The exit code is 0 if the checkpoint was rebuilt. The exit code is 1 if the rebuild failed and a second try may

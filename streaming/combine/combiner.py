@@ -146,8 +146,7 @@ class Combiner:
         span = self._spans.get(offsets_topic_partition)
         if span is None:
             span = self._spans[offsets_topic_partition] = _Span(int(offsets[0]), int(offsets[0]) - 1)
-        is_jump = np.diff(offsets, prepend=span.last_offset) > 1
-        missing_below = np.maximum.accumulate(np.where(is_jump, offsets - 1, span.last_missing_offset))
+        missing_below = _missing_below(span, offsets)
         batch.missing_below[mine] = missing_below
         span.last_missing_offset = int(missing_below[-1])
         span.last_offset = int(offsets[-1])
@@ -216,6 +215,12 @@ class Combiner:
         else:
             self._reduced = last_per_slot(commits, code)
         self._pending, self._pending_rows = [], 0
+
+
+def _missing_below(span: _Span, offsets: Int64Array) -> Int64Array:
+    """For each offset, return the highest missing offset below it, or -1. All must be higher than `last_offset`."""
+    is_jump = np.diff(offsets, prepend=span.last_offset) > 1
+    return np.maximum.accumulate(np.where(is_jump, offsets - 1, span.last_missing_offset))
 
 
 def _count(span: _Span, record_type: RecordType, records: int, *, is_tombstone: bool) -> None:

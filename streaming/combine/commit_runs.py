@@ -1,11 +1,13 @@
 """Reduces the commits of a batch to commit runs. A run is one row for all commits of a key between two boundaries.
 
-NumPy and Arrow process whole columns. No loop in Python processes single commits or keys.
+A run contains the key's first commit, last commit, number of commits and first tombstone. NumPy and Arrow process whole
+columns. No loop in Python processes single commits or keys.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -60,32 +62,33 @@ def reduce_to_runs(
     `keys` and `code` are the results of `key_codes`. `boundaries` maps each partition to its boundaries in log order,
     up to the last commit.
     """
+    partition, offsets_topic_offset = (
+        commits["offsets_topic_partition"].to_numpy(),
+        commits["offsets_topic_offset"].to_numpy(),
+    )
+    boundary_offset = _boundary_offsets(keys, code, partition, offsets_topic_offset, boundaries)
+    is_tombstone = commits["committed_offset"].to_numpy() == TOMBSTONE
+    rows = _rows_of_runs(
+        _run_numbers(len(keys), code, partition, boundary_offset), ~is_tombstone, is_tombstone, ~is_tombstone
+    )
     offset, ms, committed = (commits[name] for name in ("offsets_topic_offset", "timestamp_ms", "committed_offset"))
-    partition = commits["offsets_topic_partition"].to_numpy()
-    boundary_offset = _boundary_offsets(keys, code, partition, offset.to_numpy(), boundaries)
-    is_tombstone = committed.to_numpy() == TOMBSTONE
-    run = _run_numbers(len(keys), code, partition, boundary_offset)
-    first, last = (offset, ms, committed, commits["missing_below"]), (offset, ms, committed)
-    is_commit = ~is_tombstone
-    return _build_runs(commits, run, boundary_offset, is_commit, is_tombstone, is_commit, first, offset, last, ms)
+    first = (offset, ms, committed, commits["missing_below"])
+    return _table(rows, commits, boundary_offset, first, offset, (offset, ms, committed), ms)
 
 
 def join_runs(runs: pa.Table) -> pa.Table:
     """Replace all rows that have the same partition, key and boundary by one row. Rows must be in log order."""
     keys, code = key_codes(runs)
     partition, boundary_offset = runs["offsets_topic_partition"].to_numpy(), runs["boundary_offset"].to_numpy()
-    return _build_runs(
-        runs,
+    rows = _rows_of_runs(
         _run_numbers(len(keys), code, partition, boundary_offset),
-        boundary_offset,
         runs["first_offset"].to_numpy() >= 0,
         runs["dropped_offset"].to_numpy() >= 0,
         runs["run_commits"].to_numpy(),
-        [runs[name] for name in ("first_offset", "first_ms", "first_committed", "first_missing")],
-        runs["dropped_offset"],
-        [runs[name] for name in ("last_offset", "last_ms", "last_committed")],
-        runs["run_first_ms"],
     )
+    first = tuple(runs[name] for name in ("first_offset", "first_ms", "first_committed", "first_missing"))
+    last = tuple(runs[name] for name in ("last_offset", "last_ms", "last_committed"))
+    return _table(rows, runs, boundary_offset, first, runs["dropped_offset"], last, runs["run_first_ms"])
 
 
 def _boundary_offsets(
@@ -140,41 +143,65 @@ def _run_numbers(keys: int, code: Int64Array, partition: Int64Array, boundary_of
     return numbers
 
 
-def _build_runs(  # noqa: PLR0913, PLR0917 - the source columns of a run
+@dataclass(frozen=True, slots=True)
+class _RunRows:
+    """Row numbers: each run is built from these rows.
+
+    Each array contains one row number per run, or -1 if there is no such row. Exception: `run_commits` contains the
+    number of commits of each run.
+    """
+
+    any_row: Int64Array
+    first: Int64Array
+    dropped: Int64Array
+    last: Int64Array
+    run_first: Int64Array
+    run_commits: Int64Array
+
+
+def _rows_of_runs(
+    run: Int64Array, has_commit: BoolArray, has_tombstone: BoolArray, run_commits: Int64Array
+) -> _RunRows:
+    """Find the rows from which each run is built.
+
+    Each row is a commit or a run. For a commit, `run_commits` is 1 (for a tombstone 0). For a run, `run_commits` is the
+    number of commits after the last tombstone.
+    """
+    runs, everything = int(run.max(initial=-1)) + 1, np.arange(len(run))
+    commits, tombstones = np.flatnonzero(has_commit), np.flatnonzero(has_tombstone)
+    last_dropped = _last(run, tombstones, runs)
+    after_tombstones = np.flatnonzero((run_commits > 0) & (everything >= last_dropped[run]))
+    rows = _RunRows(
+        any_row=(any_row := _last(run, everything, runs)),
+        first=_first(run, commits, runs),
+        dropped=_first(run, tombstones, runs),
+        last=_last(run, after_tombstones, runs),
+        run_first=_first(run, after_tombstones, runs),
+        run_commits=np.bincount(run[after_tombstones], run_commits[after_tombstones], runs).astype(np.int64),
+    )
+    is_used = any_row >= 0
+    return rows if is_used.all() else _RunRows(*(getattr(rows, name)[is_used] for name in _RunRows.__slots__))
+
+
+def _table(  # noqa: PLR0913, PLR0917 - the source columns of a run
+    rows: _RunRows,
     source: pa.Table,
-    run: Int64Array,
     boundary_offset: Int64Array,
-    has_commit: BoolArray,
-    has_tombstone: BoolArray,
-    run_commits: Int64Array,
     first: Sequence[pa.ChunkedArray],
     dropped: pa.ChunkedArray,
     last: Sequence[pa.ChunkedArray],
     run_first_ms: pa.ChunkedArray,
 ) -> pa.Table:
-    """Build the runs from rows that are commits or runs. `run` contains the number of each row's run.
-
-    For a commit, `run_commits` is 1 (for a tombstone 0).
-    """
-    runs, everything = int(run.max(initial=-1)) + 1, np.arange(len(run))
-    any_row = _last(run, everything, runs)
-    used = np.flatnonzero(any_row >= 0)
-    commits, tombstones = np.flatnonzero(has_commit), np.flatnonzero(has_tombstone)
-    last_dropped = _last(run, tombstones, runs)
-    after_tombstones = np.flatnonzero((run_commits > 0) & (everything >= last_dropped[run]))
-    counts = np.bincount(run[after_tombstones], run_commits[after_tombstones], runs).astype(np.int64)
-    first_rows, dropped_rows = _first(run, commits, runs)[used], _first(run, tombstones, runs)[used]
-    last_rows, run_first_rows = _last(run, after_tombstones, runs)[used], _first(run, after_tombstones, runs)[used]
-    places = pa.array(any_row[used])
+    places = pa.array(rows.any_row)
     columns = [
         source["offsets_topic_partition"].take(places),
         source["key"].take(places),
-        boundary_offset[any_row[used]],
-        *(_take(column, first_rows) for column in first),
-        _take(dropped, dropped_rows),
-        *(_take(column, last_rows) for column in last),
-        _take(run_first_ms, run_first_rows),
-        counts[used],
+        boundary_offset[rows.any_row],
+        *(_take(column, rows.first) for column in first),
+        _take(dropped, rows.dropped),
+        *(_take(column, rows.last) for column in last),
+        _take(run_first_ms, rows.run_first),
+        rows.run_commits,
     ]
     return pa.table(columns, schema=RUN_SCHEMA)
 

@@ -35,15 +35,17 @@ Each rule applies to one group. `partition_gaps` updates the gaps with each batc
    the clocks of two brokers differ.
 9. The first commit of a partition (rule 3) can have a lower committed offset than its last commit (rule 2). The
    *recommitted records* are the records between these two committed offsets, for example 40 records between 100 and 60.
-   The recommitted records of a group are the sum over all partitions that have a last and a first commit. The sum is a
-   lower bound, because members may also have processed other records twice. The sum is unknown in these cases:
+   If the first commit has the same or a higher committed offset, the partition has 0 recommitted records. The
+   recommitted records of a group are the sum over all partitions that have a last and a first commit. Silent partitions
+   are not part of the sum. The sum is a lower bound, because members may also have processed other records twice. The
+   sum is unknown in these cases:
    - No partition has a last and a first commit.
    - The sum is `IMPOSSIBLE_RECORDS` or more. Then a client committed an offset that no log has, for example 2^63 - 1.
    - An offset is missing between the last and the first commit of a partition, or after the last commit of a silent
      partition (rule 7).
    - The first commit has a lower committed offset than the last commit, and a membership change comes between the
      boundary and the first commit. Then the first commit may be a reset by an operator, for example from 100 to 0. An
-     operator can reset offsets only while a group has no members.
+     operator can reset offsets only while a group has no members. A reset after the end of the gap does not count.
 """
 
 from __future__ import annotations

@@ -129,11 +129,18 @@ class PartitionSnapshot(msgspec.Struct, frozen=True):
 
 PARTITION_CODEC = StateCodec(PartitionSnapshot, version=2, migrations={1: from_version_1})
 
+_EVENT_ENCODER = msgspec.msgpack.Encoder()
 _EVENT_DECODER: msgspec.msgpack.Decoder[PartitionEvent] = msgspec.msgpack.Decoder(PartitionEvent)
 
-encode_partition_event = msgspec.msgpack.Encoder().encode
-"""Encodes an event to send it between processes. Do not store the result, because it has no version number."""
-decode_partition_event = _EVENT_DECODER.decode
+
+def encode_partition_event(event: PartitionEvent) -> bytes:
+    """Encode an event to send it between processes. Do not store the result, because it has no version number."""
+    return _EVENT_ENCODER.encode(event)
+
+
+def decode_partition_event(encoded: bytes) -> PartitionEvent:
+    """Decode an event that `encode_partition_event` encoded."""
+    return _EVENT_DECODER.decode(encoded)
 
 
 def advance_partition(

@@ -340,7 +340,7 @@ class EvaluationSettings(Section):
         3,
         ge=2,
         description="A member is flapping if it leaves the group at least this number of times within"
-        " evaluation.storm_window_seconds. A leave counts only if the member joined earlier in the same time window."
+        " evaluation.storm_window_seconds. It is counted only if the member also joined in this time window."
         " The rejoin of a static member always counts as a leave.",
     )
     stuck_after_seconds: Seconds = Field(

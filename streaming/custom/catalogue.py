@@ -15,7 +15,8 @@ class Catalogue:
     """All strategies by name. Users' strategies run in guarded processes, which end when the catalogue is closed.
 
     If several strategies have the same name, a built-in strategy has the highest priority. A strategy from a reference
-    in the settings comes next. Raises AssignorFailedError if a reference cannot be loaded.
+    in the settings comes next. Strategies of installed packages come last. Raises AssignorFailedError if a reference
+    cannot be loaded.
     """
 
     def __init__(self, references: Iterable[str] = ()) -> None:

@@ -53,10 +53,10 @@ _SLOW_FAILURES = {FailureReason.TIMED_OUT, FailureReason.NOT_LOADED}
 class GuardedAssignor:
     """A user's strategy with the reference ``module:attribute``. The interface is the same as for built-in strategies.
 
-    Each error is an AssignorFailedError, and its `reason` is a FailureReason. If the strategy cannot be loaded, the
-    error is one line of text that contains the reference. After three consecutive timeouts or failed loads, the
-    strategy receives only every hundredth group. So a strategy that always hangs delays only these groups. Do not use
-    this object from several threads at the same time. Close the object after use.
+    The strategy runs in a separate process. Each error is an AssignorFailedError, and its `reason` is a FailureReason.
+    If the strategy cannot be loaded, the error is one line of text that contains the reference. After three consecutive
+    timeouts or failed loads, the strategy receives only every hundredth group. So a strategy that always hangs delays
+    only these groups. Do not use this object from several threads at the same time. Close the object after use.
 
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
     >>> with contextlib.closing(GuardedAssignor("assignors.range.range:RangeAssignor")) as guarded:

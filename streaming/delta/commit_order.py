@@ -23,13 +23,22 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import DeltaTable, QueryBuilder
+from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import FileSystem, PyFileSystem
 
 from streaming.delta.cells import EPOCH
-from streaming.delta.stored_table import as_rows, open_table, read_error, rust_uri, sql_literal, sql_time
+from streaming.delta.stored_table import (
+    NoTableError,
+    as_rows,
+    open_table,
+    read_error,
+    run_query,
+    rust_uri,
+    sql_literal,
+    sql_time,
+)
 from streaming.delta.table_files import log_entry
 from streaming.delta.tables import Table
 
@@ -96,12 +105,12 @@ class CommittedTable:
             f" AND {after} ORDER BY {', '.join(order)} LIMIT {limit} OFFSET {offset}"
         )
         try:
-            found = QueryBuilder().register("stored", stored).execute(sql).read_all()
+            found = run_query(stored, sql)
         except Exception as error:
             if self._lacks_files(version, day):
                 raise GoneError(f"files of version {version} no longer exist") from error
             raise read_error(self._path, error) from error
-        return [{**dict.fromkeys(self._columns), **row} for row in as_rows(pa.table(found), self._path)]
+        return [{**dict.fromkeys(self._columns), **row} for row in as_rows(found, self._path)]
 
     def committed_rows(self, version: int, order: Sequence[str]) -> list[Row]:
         """Return the new rows of a version, sorted by the columns of `order` (rule 1)."""
@@ -148,8 +157,6 @@ class CommittedTable:
         if version == self.version:
             return self._delta
         try:
-            return DeltaTable(self._uri, version=version)
-        except DeltaError as error:  # the current version could be opened, so the log no longer has this version
+            return open_table(self._path, version)
+        except NoTableError as error:  # the current version could be opened, so the log no longer has this version
             raise GoneError(f"version {version} no longer exists") from error
-        except OSError as error:
-            raise read_error(self._path, error) from error

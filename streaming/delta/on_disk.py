@@ -6,23 +6,7 @@ delta-spark.
 
 With Delta's transaction identifier, a repeated append of a batch has no effect. A table stores the last batch id of
 each application id, and a batch is appended only if its id is greater. A new checkpoint numbers its batches from 0
-again. So the application id contains the id of the checkpoint and the name of the table. Rules for the maintenance:
-
-1. Old versions (log entries and replaced files) are stored for `versions_kept_hours`. So a reader can continue to read
-   an old version that it has opened. Older versions cannot be read (no time travel). Delta's defaults are 30 days for
-   the log and one week for replaced files. With a batch every 2 s, 30 days are 1.3 million log entries, and each append
-   lists all entries.
-2. By default, delta-rs deletes old log entries after each append. With 10,000 log entries, an append took 83 ms. The
-   deletion took 55 ms of this time. So only the maintenance deletes old log entries.
-3. A checkpoint of the log is written every `COMMITS_PER_CHECKPOINT` commits. Then the table is opened again from the
-   new checkpoint. A handle stores a list of files for each commit, and each append reads all stored lists. After 2,000
-   commits, an append needed 200 ms to read the lists.
-4. Transaction identifiers never expire, because they ensure that a batch is appended only once. Every checkpoint
-   contains all transaction identifiers. So `delta.setTransactionRetentionDuration` is not set.
-5. If a writer is killed, files without a log entry can remain. So vacuum checks all files, and not only files that the
-   log marks as removed.
-6. If a step fails, the later steps still run. If a damaged data file cannot be merged, the small files of all other
-   days are still merged. So the log and the number of files stay small.
+again. So the application id contains the id of the checkpoint and the name of the table.
 """
 
 from __future__ import annotations
@@ -40,21 +24,36 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
+from streaming.delta.log_entries import TRANSACTIONS
 from streaming.delta.stored_table import rust_uri
-from streaming.delta.table_files import TRANSACTIONS, UnusableTableError, table_refusal
+from streaming.delta.table_files import UnusableTableError, table_refusal
 from streaming.delta.tables import PARTITIONED_BY, SCHEMA_VERSION, TABLES, Table
 from streaming.errors import REPAIR_REMEDY, STAYS, RemedyError
 from streaming.spark.causes import plain_cause
 
 VERSIONS_KEPT_HOURS = 2
+"""Hours for which old versions (log entries and replaced files) are stored.
+
+So a reader can continue to read an old version that it has opened. Older versions cannot be read (no time travel).
+Delta's defaults are 30 days for the log and one week for replaced files. With a batch every 2 s, 30 days are 1.3
+million log entries, and each append lists all entries.
+"""
+
 COMMITS_PER_CHECKPOINT = 25
-"""Commits between two checkpoints. Writing a checkpoint takes 12 ms of processor time. Opening the table from the
+"""Commits between two checkpoints of the log. After each checkpoint, the table is opened again from this checkpoint.
+
+A handle stores a list of files for each commit, and each append reads all stored lists. After 2,000 commits, an append
+needed 200 ms to read the lists. Writing a checkpoint takes 12 ms of processor time. Opening the table from the
 checkpoint takes 5 ms. Divided by 25 commits, this is less than the time of one append.
 """
 
 _VERSION_PROPERTY = "rebalance_monitor.schema_version"
 _log = logging.getLogger(__name__)
 _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
+"""Only the maintenance deletes old log entries. By default, delta-rs deletes them after each append.
+
+With 10,000 log entries, an append took 83 ms. The deletion took 55 ms of this time.
+"""
 
 
 class TableVersionError(RemedyError):
@@ -164,7 +163,8 @@ class DeltaTables:
         """Delete rows with a date before `keep_from`, compact small files, and remove files that no version needs.
 
         Every few seconds, a batch adds a small file and a log entry. Without maintenance, a table would grow by tens of
-        thousands of files per day. Returns the first error of each failed table by its path.
+        thousands of files per day. If the maintenance of one table fails, the other tables are still maintained.
+        Returns the first error of each failed table by its path.
         """
         hours = self._versions_kept_hours
         failures = ((self.path(table), self._open[table.name].tidy(keep_from, hours)) for table in TABLES)
@@ -172,7 +172,10 @@ class DeltaTables:
 
     def _open_table(self, table: Table) -> DeltaTable:
         path, kept = self.path(table), f"interval {self._versions_kept_hours} hours"
-        properties = {  # rules 1 and 3; other Delta readers and writers also use them
+        # Other Delta readers and writers also use these properties. `delta.setTransactionRetentionDuration` is not set:
+        # transaction identifiers must never expire, because they ensure that a batch is appended only once. So every
+        # checkpoint of the log contains all transaction identifiers.
+        properties = {
             "delta.logRetentionDuration": kept,
             "delta.deletedFileRetentionDuration": kept,
             "delta.checkpointInterval": str(COMMITS_PER_CHECKPOINT),
@@ -224,14 +227,16 @@ class _OpenTable:
                 return self._append(rows, transaction)
 
     def tidy(self, keep_from: date, replaced_files_kept_hours: int) -> Exception | None:
-        """Run all steps of maintenance, and return the first error (rule 6). The table is valid after each step.
+        """Run all steps of maintenance, and return the first error. The table is valid after each step.
 
-        Other threads can append between two steps.
+        If a step fails, the later steps still run. So the log and the number of files stay small. Other threads can
+        append between two steps.
         """
         failure = None
         steps: tuple[Callable[[DeltaTable], object], ...] = (
             lambda table: table.delete(f"date < '{keep_from.isoformat()}'"),
             _merge_small_files,
+            # If a writer is killed, files without a log entry can remain. A full vacuum also removes these files.
             lambda table: table.vacuum(
                 replaced_files_kept_hours, dry_run=False, enforce_retention_duration=False, full=True
             ),
@@ -309,7 +314,7 @@ def _add_missing_columns(delta_table: DeltaTable, table: Table) -> None:
 
 
 def _merge_small_files(table: DeltaTable) -> None:
-    """Merge the small files of each day. If a file is damaged, first merge all other days (rule 6)."""
+    """Merge the small files of each day. If a file is damaged, first merge all other days."""
     try:
         table.optimize.compact()
     except DeltaError:

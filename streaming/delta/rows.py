@@ -230,7 +230,12 @@ def _rebalance_row(cluster: str, group_id: str, reported: ReportedRebalance) -> 
 
 def _change(change: MemberChange) -> Row:
     return {
-        **msgspec.structs.asdict(change),
+        "member_id": change.member_id,
+        "previous_member_id": change.previous_member_id,
+        "group_instance_id": change.group_instance_id,
+        "client_id": change.client_id,
+        "client_host": change.client_host,
+        "changes": list(change.changes),
         "revoked": _partitions(change.revoked),
         "assigned": _partitions(change.assigned),
     }
@@ -246,7 +251,15 @@ def _drift_row(key: Row, evaluation: Evaluation, drift: StrategyDrift) -> Row:
         "verdict": drift.verdict,
         "reason": drift.reason,
         "drift_partitions": drift.drift_partitions,
-        "misplaced": [msgspec.structs.asdict(misplaced) for misplaced in drift.misplaced],
+        "misplaced": [
+            {
+                "topic": misplaced.topic,
+                "partition": misplaced.partition,
+                "actual_members": list(misplaced.actual_members),
+                "expected_member": misplaced.expected_member,
+            }
+            for misplaced in drift.misplaced
+        ],
         "violations": list(drift.violations),
         "assigned_by": evaluation.assigned_by.implementation if evaluation.assigned_by else None,
         "evidence": list(evaluation.assigned_by.evidence) if evaluation.assigned_by else [],

@@ -1,13 +1,7 @@
 """Reads rows from the tables without Spark, for commands and pages, also as they were at a given time.
 
 The monitor can write to the tables while the module reads them. All functions raise NoTableError if a table does not
-exist, and TableReadError if it cannot be read. Rules for incidents:
-
-1. The last row of an incident describes the whole incident.
-2. The column `evidence` has up to 500 facts. `incident_summaries` does not read this column.
-3. While the monitor runs, an open incident has a row on each date (`run/samples/incident_writer.py`). So each open
-   incident has a row on the last date of the table. But if a clock was set back, the last row of an open incident can
-   be on an earlier date. So the last OPEN_DATES dates are read.
+exist, and TableReadError if it cannot be read.
 """
 
 from __future__ import annotations
@@ -26,8 +20,14 @@ ORDER = ("record_time", "sampled_time", "cluster", "offsets_topic_partition", "o
 
 END = utc(LAST_MS)
 OPEN_DATES = 7
+"""Number of dates that are searched for open incidents.
+
+While the monitor runs, an open incident has a row on each date (`run/samples/incident_writer.py`). But if a clock was
+set back, the last row of an open incident can be on an earlier date than the last date of the table.
+"""
 _INCIDENT = ("incident_id",)
 _SUMMARY = tuple(name for name in INCIDENTS.schema.names if name != "evidence")
+"""The columns of a list of incidents. The column `evidence` has up to 500 facts."""
 
 _FEW_TIMES = 200
 """Maximum number of times in one SQL condition. The lag is written at most 2,880 times per date."""
@@ -201,7 +201,7 @@ def _sql_time(time: datetime) -> str:
 
 
 def open_incidents(root: str, cluster: str) -> Sequence[dict[str, Any]]:
-    """Return the last row of each open incident (rule 3)."""
+    """Return the last row of each open incident. This row describes the whole incident."""
     dates = StoredTable(root, INCIDENTS).dates(cluster)[-OPEN_DATES:]
     state = (*_INCIDENT, "sampled_time", "active")
     last = last_rows(root, INCIDENTS, _INCIDENT, END, columns=state, dates=dates, cluster=cluster)
@@ -214,7 +214,7 @@ def open_incidents(root: str, cluster: str) -> Sequence[dict[str, Any]]:
 
 
 def incident_summaries(root: str, cluster: str, dates: Collection[date]) -> Sequence[dict[str, Any]]:
-    """Return the last row of each incident that has a row on these dates, without the evidence (rule 2)."""
+    """Return the last row of each incident that has a row on these dates, without the evidence."""
     return last_rows(root, INCIDENTS, _INCIDENT, END, columns=_SUMMARY, dates=dates, cluster=cluster)
 
 

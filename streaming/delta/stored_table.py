@@ -7,7 +7,8 @@ of six commands crashed at exit (https://github.com/apache/arrow/issues/34314).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import date, datetime, timedelta
 from typing import Any
 
@@ -57,7 +58,7 @@ class StoredTable:
     def query(self, sql: str) -> pa.Table:
         """Return the result of a query. In the query, the name of the table is `stored`. Raises TableReadError."""
         try:
-            return pa.table(QueryBuilder().register("stored", self._stored).execute(sql).read_all())
+            return run_query(self._stored, sql)
         except Exception as error:
             raise read_error(self._path, error) from error
 
@@ -74,6 +75,23 @@ class StoredTable:
     def rows(self, sql: str) -> list[dict[str, Any]]:
         """Return the result of a query as rows. Raises TableReadError."""
         return as_rows(self.query(sql), self._path)
+
+
+def run_query(table: DeltaTable, sql: str) -> pa.Table:
+    """Return the result of a query. In the query, the name of the table is `stored`."""
+    with _panic_as_error():
+        return pa.table(QueryBuilder().register("stored", table).execute(sql).read_all())
+
+
+@contextmanager
+def _panic_as_error() -> Iterator[None]:
+    """Raise OSError if delta-rs panics, which can happen with a damaged file. The panic itself is no `Exception`."""
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__name__ == "PanicException":  # Python cannot import this class
+            raise OSError(str(error)) from error
+        raise
 
 
 def as_rows(found: pa.Table, path: str) -> list[dict[str, Any]]:
@@ -98,10 +116,11 @@ def _times(column: pa.ChunkedArray) -> list[datetime | None]:
     return [None if one is None else EPOCH + timedelta(microseconds=one) for one in microseconds]
 
 
-def open_table(path: str) -> DeltaTable:
-    """Open the newest version of a table. Raises NoTableError and TableReadError."""
+def open_table(path: str, version: int | None = None) -> DeltaTable:
+    """Open a version of a table (None: the newest version). Raises NoTableError and TableReadError."""
     try:
-        return DeltaTable(rust_uri(path))
+        with _panic_as_error():
+            return DeltaTable(rust_uri(path), version)
     except (DeltaError, UnicodeEncodeError) as error:
         raise NoTableError(
             f"{without_credentials(path)} is not a Delta table: specify the folder that contains the tables. If the"

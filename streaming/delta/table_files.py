@@ -6,7 +6,7 @@ delta-rs reports internal errors of Rust. So the monitor checks the files before
 1. A table has a log. A folder is damaged if it has data files but no log entry. A missing folder is not damaged. A
    folder with only temporary files in its log is not damaged, because the monitor was killed before the table existed.
 2. The log is read from its last checkpoint. If the log has no checkpoint, it is read from version 0. Each later log
-   entry must exist and must be complete (rules 5 to 8). The log entry with the version of the last checkpoint must
+   entry must exist and must be complete (`log_entries`). The log entry with the version of the last checkpoint must
    also exist. delta-rs cannot append rows without this entry.
 3. The last checkpoint must be a Parquet file that can be read completely. If `_last_checkpoint` refers to a checkpoint,
    this checkpoint must exist. If `_last_checkpoint` is not JSON, it is ignored. delta-rs must be able to open the
@@ -17,27 +17,16 @@ delta-rs reports internal errors of Rust. So the monitor checks the files before
    read the rows of every table. A file with a time that Python does not support is damaged.
 
 A killed process can leave temporary files, and data files without a log entry. The rules ignore these files.
-
-delta-rs reads each line of a log entry separately. If the last lines are missing, it applies the other lines without an
-error. So the monitor checks that an entry is complete:
-
-5. Each line is one action: a JSON object whose values are JSON objects. An entry without actions is damaged.
-6. The first entry of a table contains the actions `protocol` and `metaData`.
-7. delta-rs writes the number of added files and the number of removed files into `commitInfo`. If the number of `add`
-   or `remove` actions is lower, the entry is damaged.
-8. delta-rs does not count transaction identifiers. So the monitor writes the number of identifiers into `commitInfo`.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -46,6 +35,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from streaming.delta.log_entries import entry_fault
 from streaming.delta.tables import GROUP_CONDITIONS, INCIDENTS, LAG_CAUSES, TABLES
 from streaming.delta.tables.columns import TIME
 from streaming.errors import REPAIR_REMEDY, STAYS, RemedyError, storage_remedy
@@ -61,19 +51,6 @@ _RESTORED = (GROUP_CONDITIONS, LAG_CAUSES, INCIDENTS)
 _FIRST_TIME = pa.scalar(datetime.min.replace(tzinfo=timezone.utc), TIME)
 _LAST_TIME = pa.scalar(datetime.max.replace(tzinfo=timezone.utc), TIME)
 _BAD_ROWS = "has rows that cannot be read"
-
-TRANSACTIONS = "rebalance_monitor.transactions"
-"""The field of `commitInfo` that contains the number of transaction identifiers (rule 8)."""
-
-_COUNTS = (
-    ("add", "num_added_files"),
-    ("add", "numFilesAdded"),
-    ("remove", "num_removed_files"),
-    ("remove", "numFilesRemoved"),
-)
-"""Each action, and a field of `commitInfo` with its number. Compactions use other field names than other operations."""
-
-_Action = Mapping[str, Mapping[str, Any]]
 
 
 class UnusableTableError(RemedyError):
@@ -258,43 +235,3 @@ def _files_of_rows(folder: LocalFolder) -> list[tuple[str, int, int | None]]:
     actions: Mapping[str, pa.Array] = pa.table(DeltaTable(str(folder.root)).get_add_actions(flatten=True))
     names = [unquote(name) for name in actions["path"].to_pylist()]
     return sorted(zip(names, actions["size_bytes"].to_pylist(), actions["num_records"].to_pylist(), strict=True))
-
-
-def entry_fault(stored: bytes | None, version: int) -> str | None:
-    """Return a description of the damage in a log entry. Return None if the log entry is complete.
-
-    >>> entry_fault(b'{"add":5}', 7)
-    'contains no actions'
-    """
-    if not stored:
-        return "is missing" if stored is None else "is empty"
-    try:
-        actions = [json.loads(line) for line in stored.splitlines() if line.strip()]
-    except ValueError:
-        return "is not JSON"
-    if not actions or not all(_is_action(action) for action in actions):
-        return "contains no actions"
-    return None if _is_complete(actions, version) else "is cut off"
-
-
-def _is_action(parsed: object) -> bool:
-    return isinstance(parsed, dict) and bool(parsed) and all(isinstance(content, dict) for content in parsed.values())
-
-
-def _is_complete(actions: Sequence[_Action], version: int) -> bool:
-    number = Counter(name for action in actions for name in action)
-    if version == 0 and not (number["protocol"] and number["metaData"]):
-        return False
-    commit: Mapping[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
-    if number["txn"] < _whole_number(commit.get(TRANSACTIONS)):
-        return False
-    counted = commit.get("operationMetrics")
-    if not isinstance(counted, dict) or not str(commit.get("engineInfo")).startswith("delta-rs"):
-        return True  # a different program wrote the entry, and counts differently
-    return all(number[action] >= _whole_number(counted.get(name)) for action, name in _COUNTS)
-
-
-def _whole_number(stored: object) -> int:
-    """Return the stored number, or 0 if the value is not a number. delta-rs stores the number TRANSACTIONS as text."""
-    text = str(stored)
-    return int(text) if text.isascii() and text.isdigit() else 0

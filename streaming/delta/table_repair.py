@@ -10,8 +10,9 @@
    (Delta's `FSCK REPAIR TABLE`).
 5. If the table is still damaged after the other repairs, the whole table is moved aside. The monitor then creates a new
    table.
-6. The names of the clusters that lose rows are reported before rules 4 and 5 move a file. So the caller can store the
-   loss, even if the process is killed later. For rule 1, `run.query.table_progress` detects the loss.
+6. The names of the clusters that may lose rows are reported before rules 1, 4 and 5 move a file. So the caller can
+   store the loss, even if the process is killed later. For rule 1, these are all clusters of the table, because a
+   damaged log entry does not show its clusters.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _VERSION = re.compile(r"([0-9]{20})\.json")
 _FOLDER_OF_CLUSTER = f"{PARTITIONED_BY[0]}="
 
 OnLoss = Callable[[Collection[str]], None]
-"""A function that is called with the names of the clusters that lose rows (rule 6)."""
+"""A function that is called with the names of the clusters that may lose rows (rule 6)."""
 
 
 def repair_table(folder: LocalFolder, aside: Path, on_loss: OnLoss) -> str:
@@ -44,7 +45,7 @@ def repair_table(folder: LocalFolder, aside: Path, on_loss: OnLoss) -> str:
     is not moved (rule 5).
     """
     with suppress(DeltaError):  # rule 5
-        done = [*_repair_log(folder, aside), *_repair_rows(folder, aside, on_loss)]
+        done = [*_repair_log(folder, aside, on_loss), *_repair_rows(folder, aside, on_loss)]
         if find_table_damage(folder) is None:
             removed = f"; removed files are in {aside}" if aside.exists() else ""
             return f"{folder.root}: {'; '.join(done)}{removed}"
@@ -56,7 +57,7 @@ def repair_table(folder: LocalFolder, aside: Path, on_loss: OnLoss) -> str:
     )
 
 
-def _repair_log(folder: LocalFolder, aside: Path) -> list[str]:
+def _repair_log(folder: LocalFolder, aside: Path, on_loss: OnLoss) -> list[str]:
     """Repair the log by rules 1 to 3. Returns a description of each step."""
     done: list[str] = []
     while damage := find_log_damage(folder):
@@ -74,6 +75,7 @@ def _repair_log(folder: LocalFolder, aside: Path) -> list[str]:
             done.append(f"restored to version {int(match[1]) - 1}, without the damaged end of its log")
             if not removed or int(match[1]) == 0:
                 break
+            on_loss(_clusters(folder.names("")))
         else:
             removed = [entry for entry in folder.names(LOG) if entry in {name, "_last_checkpoint"}]
             done.append(f"{damage.name} removed")

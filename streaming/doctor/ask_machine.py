@@ -11,7 +11,7 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
@@ -41,14 +41,25 @@ from streaming.temporary_folder import TemporaryFolderError, raising_temporary_f
 CGROUPS = Path("/sys/fs/cgroup")
 
 
-_CGROUP_FILES = (
-    ("memory.max", "memory.current", "memory.stat", "inactive_file"),
-    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat", "total_inactive_file"),
-)
-"""For each version of cgroups: the files with the limit, the used memory and the statistics.
+@dataclass(frozen=True, slots=True)
+class _CgroupFiles:
+    """The files of one version of cgroups.
 
-The last text is the key in the statistics for the memory that the kernel can free.
-"""
+    `cache` is the key in `statistics` for the memory that the kernel can free.
+    """
+
+    limit: str
+    used: str
+    statistics: str
+    cache: str
+
+
+_CGROUP_FILES = (
+    _CgroupFiles("memory.max", "memory.current", "memory.stat", "inactive_file"),
+    _CgroupFiles(
+        "memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat", "total_inactive_file"
+    ),
+)
 
 
 def java_finding() -> Finding:
@@ -170,10 +181,10 @@ def _folder_state(path: Path, refusal: OSError | None) -> machine.FolderState | 
 
 def _container_bytes(cgroups: Path) -> tuple[int, int] | None:
     """Return the memory limit and the free memory of the container in bytes, or None if there is no limit."""
-    for limit_file, used_file, statistics_file, cache in _CGROUP_FILES:
+    for files in _CGROUP_FILES:
         with suppress(OSError, ValueError):  # cgroup v2 writes "max" if there is no limit
-            limit = int((cgroups / limit_file).read_text())
-            statistics = dict(line.split() for line in (cgroups / statistics_file).read_text().splitlines())
-            used = int((cgroups / used_file).read_text()) - int(statistics.get(cache, 0))
+            limit = int((cgroups / files.limit).read_text())
+            statistics = dict(line.split() for line in (cgroups / files.statistics).read_text().splitlines())
+            used = int((cgroups / files.used).read_text()) - int(statistics.get(files.cache, 0))
             return limit, max(limit - used, 0)
     return None

@@ -14,7 +14,7 @@ JAVA, MEMORY, JARS, TEMPORARY = "java", "memory", "jars", "temporary files"
 CHECKPOINT, TABLES, PORT, STRATEGIES = "checkpoint", "tables", "HTTP port", "strategies"
 _GIB: Final = 1 << 30
 BESIDE_HEAP_BYTES: Final = _GIB
-"""Memory outside the JVM's heap if there are few groups: for the driver's Python, the Python workers and the JVM."""
+"""The memory that is not JVM heap, for few groups. The driver's Python, the Python workers and the JVM use it."""
 BESIDE_HEAP_MANY_GROUPS_BYTES: Final = 22 * _GIB // 10
 """Memory outside the heap, for 10,000 groups, 100,000 partitions and a heap of 1 GiB (docs/SCALING.md)."""
 ANOTHER_CLUSTER_BYTES: Final = 34 * _GIB // 100

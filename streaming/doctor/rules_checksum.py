@@ -2,4 +2,4 @@
 
 from typing import Final
 
-RULES_CHECKSUM: Final = "sha256-910dd67041b916dd"
+RULES_CHECKSUM: Final = "sha256-1f1a187f4eec53dd"

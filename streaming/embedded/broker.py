@@ -245,9 +245,11 @@ class EmbeddedBroker:
     def _is_ready(self) -> bool:
         if not is_taken(self.port):
             return False
-        timeouts = {"bootstrap_timeout_ms": 2_000, "request_timeout_ms": 2_000}
         try:
-            with closing(KafkaAdminClient(bootstrap_servers=self.bootstrap_servers, **timeouts)) as admin:
+            admin = KafkaAdminClient(
+                bootstrap_servers=self.bootstrap_servers, bootstrap_timeout_ms=2_000, request_timeout_ms=2_000
+            )
+            with closing(admin):
                 return bool(admin.describe_cluster()["brokers"])
         except KafkaError:
             return False

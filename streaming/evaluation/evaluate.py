@@ -1,18 +1,19 @@
 """Build the report of one group from its records and the last sample.
 
 1. If an open transaction blocks the group, its state is Unknown and its verdict is `unknown`. The report of a blocked
-   group contains rebalance counts and the committed topics, but no values from the last sample.
+   group contains rebalance counts, the committed topics, and the reason for the unknown lag, but no other values from
+   the last sample.
 2. While a classic group rebalances, its verdict is `rebalancing`. The coordinator writes no record during a rebalance,
    so only a listing of groups shows that the group rebalances. While a KIP-848 group reconciles, its verdict stays the
    same, because the verdict depends only on the targets.
 3. A group without membership records only commits offsets (`assign()` in the Java client). For a group that only
    commits offsets, state and type come from the listing of groups. The report of a group that only commits offsets
    contains no members, no assignment and no rebalances.
-4. For each of the three common rules, the report contains the number of partitions that break the rule. If the
-   assignment of a member is unknown, the number of unowned partitions is unknown, and the numbers for the other two
-   rules are lower bounds. The report shows a lower bound of 0 as unknown. While the verdict is `rebalancing` (rule 2),
-   all three numbers are unknown. If the number of unowned partitions is unknown, the number of unread records in these
-   partitions is unknown, too.
+4. For each of the three common rules, the report contains the number of partitions that break the rule. Withheld
+   partitions do not count. If the assignment of a member is unknown, the number of unowned partitions is unknown, and
+   the numbers for the other two rules are lower bounds. The report shows a lower bound of 0 as unknown. While the
+   verdict is `rebalancing` (rule 2), all three numbers are unknown. If the number of unowned partitions is unknown, the
+   number of unread records in these partitions is unknown, too.
 """
 
 from __future__ import annotations
@@ -93,10 +94,11 @@ def evaluate(recorded: RecordedGroup, sampled: SampleValues = NO_SAMPLE) -> Grou
 
 
 def with_sample(report: GroupReport, sampled: SampleValues) -> GroupReport:
-    """Return a copy of the report with the values of a sample, or only with the committed topics (rule 1)."""
+    """Return a copy of the report with the values of a sample, or with the few values of rule 1."""
     if report.is_blocked:
-        return msgspec.structs.replace(report, committed_topics=sampled.committed_topics)
-    if report.assignment.unowned_partitions is None:
+        unknown = sampled.lag.unknown or ((BLOCKED,) if sampled.committed_topics else ())
+        sampled = SampleValues(GroupLag(unknown=unknown), committed_topics=sampled.committed_topics)
+    elif report.assignment.unowned_partitions is None:
         sampled = sampled._replace(unowned_records=None)
     return msgspec.structs.replace(report, **sampled._asdict())
 

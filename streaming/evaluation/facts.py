@@ -202,6 +202,7 @@ class GroupLag(NamedTuple):
 
     The fields have the order and the meaning of the columns of GROUP_LAGS_SCHEMA. Without a fresh sample, `unknown`
     contains only NO_FRESH_SAMPLE. While the cluster is not ready, `unknown` contains only LOG_NOT_READ.
+    `offsets_expire_ms` is None if the group has members.
     """
 
     records: int | None = None

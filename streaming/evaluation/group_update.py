@@ -26,7 +26,10 @@ from streaming.group.snapshot import GroupSnapshot
 from streaming.group.topic_names import NO_TOPIC_NAMES, TopicNames, add_names, waits_for_names
 
 EVALUATED_RECORDS_PER_BATCH = 50
-"""Maximum number of snapshots of a group that are evaluated per batch. Verdicts on older snapshots are too late."""
+"""Maximum number of snapshots of a group that are evaluated per batch. Verdicts on older snapshots are too late.
+
+So an older snapshot gets only a row that shows this reason (`snapshot_evaluation`, rule 4).
+"""
 
 
 class GroupState(msgspec.Struct, frozen=True):
@@ -46,9 +49,9 @@ class GroupState(msgspec.Struct, frozen=True):
     last_read: LastRead | None = None
 
     def topics_to_sample(self) -> frozenset[str]:
-        """Return the topics to which the group and its pending snapshots subscribe."""
-        topics = (snapshot.subscribed_topics() for snapshot in self.pending)
-        return frozenset(self.snapshot.subscribed_topics()).union(*topics)
+        """Return the topics whose metadata the group or one of its pending snapshots needs."""
+        topics = (snapshot.topics_to_sample() for snapshot in self.pending)
+        return frozenset(self.snapshot.topics_to_sample()).union(*topics)
 
     def unowned_partitions(self) -> int | None:
         """Return the number of unowned partitions, without withheld partitions.
@@ -114,8 +117,9 @@ def apply_batch(  # noqa: PLR0913 - everything that the update depends on, by na
 
     External facts are applied before log events, because the driver knew the facts before Spark read the records. So an
     incomplete verdict becomes complete before a newer record replaces it. The result does not depend on how Spark
-    divides the events into batches. `names` contains the names of all topics at the start of the query. After the first
-    record in the group's home partition, records in other partitions are ignored (`combine.own_partitions`, rule 3).
+    divides the events into batches, with one exception: only the last EVALUATED_RECORDS_PER_BATCH snapshots of a batch
+    are evaluated. `names` contains the names of all topics at the start of the query. After the first record in the
+    group's home partition, records in other partitions are ignored (`combine.own_partitions`, rule 3).
     """
     home = own_partitions.home(state.snapshot.group_id)
     events = list(events)
@@ -196,7 +200,7 @@ class _CurrentVerdict:
 
 
 def _apply_facts(
-    state: GroupState, facts: Iterable[ExternalFact], strategies: Sequence[PartitionAssignor]
+    state: GroupState, facts: Sequence[ExternalFact], strategies: Sequence[PartitionAssignor]
 ) -> tuple[GroupSnapshot, _CurrentVerdict, tuple[Evaluation, ...]]:
     """Return three values: the snapshot after the external facts, its verdict, and the verdicts that became final.
 
@@ -209,21 +213,36 @@ def _apply_facts(
     # If older snapshots wait for topic names, this snapshot is evaluated only once, after them.
     if evaluation is None or snapshot == state.snapshot or state.pending:
         return unchanged
-    is_same_generation = snapshot.generation_id == evaluation.generation_id
     if evaluation.is_complete:
-        # The verdict `match` proves that the samples were not outdated.
-        depends_on_samples = evaluation.own is not None and evaluation.own.verdict in {DRIFT, UNKNOWN}
         is_corrected = any(isinstance(fact, TopicsSampled) and fact.is_time_corrected for fact in facts)
-        is_doubtful = snapshot.protocol != state.snapshot.protocol or (depends_on_samples and is_corrected)
-        if not is_doubtful or not is_same_generation:
+        is_doubtful = is_corrected and _depends_on_samples(evaluation)
+        if snapshot.protocol == state.snapshot.protocol and not is_doubtful:
             return unchanged
+        return snapshot, _evaluate_again(snapshot, evaluation, strategies), ()
     again = evaluate_snapshot(snapshot, strategies)
-    if evaluation.is_complete and (again is None or not again.is_complete):
-        return unchanged
     if again is not None and again.generation_id == evaluation.generation_id:
         # The position may be newer, because members have moved to their targets. The verdict keeps its first position.
         again = msgspec.structs.replace(again, position=evaluation.position)
-    return snapshot, _CurrentVerdict(again, snapshot), () if evaluation.is_complete else _complete_only(again)
+    return snapshot, _CurrentVerdict(again, snapshot), _complete_only(again)
+
+
+def _depends_on_samples(evaluation: Evaluation) -> bool:
+    """Return True if an outdated sample may have caused the verdict on the group's own strategy.
+
+    The verdict `match` proves that the assignment agrees with the samples. So the samples were not outdated.
+    """
+    return evaluation.own is not None and evaluation.own.verdict in {DRIFT, UNKNOWN}
+
+
+def _evaluate_again(
+    snapshot: GroupSnapshot, evaluation: Evaluation, strategies: Sequence[PartitionAssignor]
+) -> _CurrentVerdict:
+    """Compute a complete verdict again, with the corrected facts. An incomplete new verdict does not replace it."""
+    is_same_generation = snapshot.generation_id == evaluation.generation_id
+    again = evaluate_snapshot(snapshot, strategies) if is_same_generation else None
+    if again is None or not again.is_complete:
+        return _CurrentVerdict(evaluation)
+    return _CurrentVerdict(msgspec.structs.replace(again, position=evaluation.position), snapshot)
 
 
 def _evaluate_history(
@@ -235,12 +254,13 @@ def _evaluate_history(
     inputs, the incomplete verdict becomes final.
     """
     final: list[Evaluation] = []
-    for snapshot in history[-EVALUATED_RECORDS_PER_BATCH:]:
+    skipped = len(history) - EVALUATED_RECORDS_PER_BATCH
+    for index, snapshot in enumerate(history):
         if keeps_verdict(present.evaluation, snapshot):
             continue
         if present.evaluation is not None and not present.evaluation.is_complete:
             final.append(present.evaluation)
-        present = _CurrentVerdict(evaluate_snapshot(snapshot, strategies), snapshot)
+        present = _CurrentVerdict(evaluate_snapshot(snapshot, strategies, is_skipped=index < skipped), snapshot)
         final.extend(_complete_only(present.evaluation))
     return present, tuple(final)
 

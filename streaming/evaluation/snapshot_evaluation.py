@@ -10,7 +10,8 @@ The first rule that applies determines the result:
    While the members move to their targets (state Reconciling), the targets are evaluated. The records of a classic
    group do not show a rebalance in progress. Only a listing of groups shows a rebalance of a classic group (`evaluate`,
    rule 2).
-4. For all other groups, the evaluation contains the drift (`drift`, `consumer_drift`) and the distribution of
+4. If the snapshot is skipped, the verdict is `unknown` with the reason `too_many_records` (`apply_batch`).
+5. For all other groups, the evaluation contains the drift (`drift`, `consumer_drift`) and the distribution of
    partitions (`imbalance`, `fairness`).
 """
 
@@ -27,6 +28,7 @@ from streaming.evaluation.assignment.consumer_drift import SERVER_ASSIGNORS, THE
 from streaming.evaluation.assignment.drift import (
     METADATA_MISSING,
     REBALANCING,
+    TOO_MANY_RECORDS,
     UNKNOWN,
     StrategyDrift,
     evaluate_common_rules,
@@ -44,6 +46,7 @@ from streaming.group.snapshot import UNKNOWN as UNKNOWN_STATE
 from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE, KAFKA_STREAMS_PROTOCOL
 
 _STATES_WITHOUT_EVALUATION = frozenset({UNKNOWN_STATE, *REBALANCING_STATES})
+_INCOMPLETE = frozenset({METADATA_MISSING, TOO_MANY_RECORDS})
 
 
 class Evaluation(msgspec.Struct, frozen=True):
@@ -66,11 +69,11 @@ class Evaluation(msgspec.Struct, frozen=True):
 
     @property
     def is_complete(self) -> bool:
-        """True if the metadata of all topics was present and up to date.
+        """True if the snapshot was not skipped, and the metadata of all topics was present and up to date.
 
         An incomplete evaluation is repeated when the metadata arrives.
         """
-        return not self.awaits_sample and all(drift.reason != METADATA_MISSING for drift in self.drifts)
+        return not self.awaits_sample and all(drift.reason not in _INCOMPLETE for drift in self.drifts)
 
     @property
     def own(self) -> StrategyDrift | None:
@@ -88,14 +91,16 @@ class Evaluation(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, imbalances=tuple(one for one in self.imbalances if one.scope != TOPIC))
 
 
-def evaluate_snapshot(snapshot: GroupSnapshot, strategies: Sequence[PartitionAssignor]) -> Evaluation | None:
+def evaluate_snapshot(
+    snapshot: GroupSnapshot, strategies: Sequence[PartitionAssignor], *, is_skipped: bool = False
+) -> Evaluation | None:
     """Evaluate the present generation of a group. Returns None if rule 1 applies."""
     position = snapshot.position
     if position is None or not snapshot.member_count() or snapshot.state in _STATES_WITHOUT_EVALUATION:
         return None
     if snapshot.generation_id is None and snapshot.classic is None:
         return None
-    if snapshot.state == ASSIGNING or not _divides_partitions(snapshot):
+    if is_skipped or snapshot.state == ASSIGNING or not _divides_partitions(snapshot):
         return _without_assignment(snapshot, position)
     return _evaluate_assignment(snapshot, position, strategies)
 
@@ -135,11 +140,13 @@ def _divides_partitions(snapshot: GroupSnapshot) -> bool:
 
 
 def _without_assignment(snapshot: GroupSnapshot, position: Position) -> Evaluation | None:
-    """Evaluate a group that has no verdicts (rule 2), or whose coordinator is computing the assignment (rule 3)."""
+    """Evaluate a snapshot without a comparison of assignments (rules 2 to 4)."""
     own = snapshot.protocol or ""
     drifts: tuple[StrategyDrift, ...] = ()
     if _divides_partitions(snapshot):
-        drifts = (StrategyDrift(SERVER_ASSIGNORS.get(own, own), True, REBALANCING),)
+        strategy = own if snapshot.classic is not None else SERVER_ASSIGNORS.get(own, own)
+        verdict, reason = (REBALANCING, "") if snapshot.state == ASSIGNING else (UNKNOWN, TOO_MANY_RECORDS)
+        drifts = (StrategyDrift(strategy, True, verdict, reason),)
     elif snapshot.state == ASSIGNING:
         return None
     return Evaluation(position, snapshot.generation_id, drifts, (), None, not_known=not_known(snapshot))

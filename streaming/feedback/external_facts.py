@@ -54,7 +54,7 @@ def _pending_topics(
 ) -> dict[str, TopicMetadata]:
     wanted = set(pending_topics(snapshot)) if not awaits_names(snapshot) else set(snapshot.subscribed_topics())
     pending = {}
-    for topic in snapshot.subscribed_topics():
+    for topic in snapshot.topics_to_sample():
         known, sampled = snapshot.topics.get(topic), needed.get(topic)
         if sampled is None:
             continue
@@ -82,8 +82,8 @@ def _content(topic: TopicMetadata) -> tuple[object, ...]:
 
 
 def _needed_metadata(snapshots: Sequence[GroupSnapshot], sample: ClusterSample) -> dict[str, TopicMetadata]:
-    """Keep the state small: omit racks if no member has a rack, and topic ids if the records contain none."""
-    wants_racks = any(_has_racked_member(snapshot) for snapshot in snapshots)
+    """Keep the state small: omit racks if all members have no rack. Omit topic ids if no record has one."""
+    wants_racks = any(_needs_racks(snapshot) for snapshot in snapshots)
     wants_id = any(snapshot.modern is not None for snapshot in snapshots)
     return {
         topic: TopicMetadata(
@@ -92,12 +92,14 @@ def _needed_metadata(snapshots: Sequence[GroupSnapshot], sample: ClusterSample) 
             sampled.racks if wants_racks else (),
             sampled.topic_id if wants_id else None,
         )
-        for topic in {topic for snapshot in snapshots for topic in snapshot.subscribed_topics()}
+        for topic in {topic for snapshot in snapshots for topic in snapshot.topics_to_sample()}
         if (sampled := sample.topics.get(topic)) is not None
     }
 
 
-def _has_racked_member(snapshot: GroupSnapshot) -> bool:
+def _needs_racks(snapshot: GroupSnapshot) -> bool:
+    if not snapshot.member_count():
+        return bool(snapshot.topics)  # the next members can have racks
     if snapshot.modern is not None:
         return any(member.rack_id for member in snapshot.modern.members.values())
     members = snapshot.classic.members if snapshot.classic else ()

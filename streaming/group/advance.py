@@ -7,11 +7,13 @@ means the generation of a classic group, or the group epoch of any other group. 
    counts stay correct if the monitor reads the log a second time. Only positions in the same partition are compared. If
    the partition count of `__consumer_offsets` changes, a group can move to a different partition
    (`combine.own_partitions`). There, the group counts as created again (rule 5).
-2. The first record of a group does not change the counts, because its earlier records are unknown.
+2. The first record that the monitor reads of a group does not change the counts, because earlier records are unknown.
 3. If a record has the same generation as the previous record, the group has not rebalanced. Such a record means that a
    static member rejoined with a new member id and its old assignment.
-4. If the generation is higher than before, the difference is added to the number of rebalances. A transition to Empty
-   is not a rebalance and has its own counter. So if the group has no members now, the difference minus 1 is added.
+4. If the generation of a classic group is higher than before, the difference is added to the number of rebalances. A
+   transition to Empty is not a rebalance and has its own counter. So if the group has no members now, the difference
+   minus 1 is added. The coordinator of any other group can raise the epoch several times before it computes a new
+   assignment. So each assignment epoch that is higher than the previous one counts as one rebalance.
 5. If the generation is lower than before, or if the previous record was a tombstone, the group was created again. The
    record does not change the number of rebalances.
 6. An upgrade from the classic protocol, or a downgrade to it, starts with a tombstone. The next record is from the same
@@ -185,10 +187,13 @@ def _is_in_append_of(tombstone: Position, tombstone_type: str, event: LogEvent, 
 def _apply_metadata(snapshot: GroupSnapshot, event: GroupMetadataWritten) -> GroupSnapshot:
     metadata = event.metadata
     state = STABLE if metadata.members else EMPTY
-    totals, skip = _count_generations(
-        snapshot, metadata.generation_id, event.position.offsets_topic_offset, becomes_empty=state == EMPTY
-    )
-    skips = (*snapshot.unsettled_skips, skip)[-KEPT_SKIPS:] if skip else snapshot.unsettled_skips
+    totals, steps = _count_generations(snapshot, metadata.generation_id, becomes_empty=state == EMPTY)
+    if steps:
+        totals = msgspec.structs.replace(totals, rebalances=totals.rebalances + steps - (state == EMPTY))
+    skips = snapshot.unsettled_skips
+    if steps > 1 and snapshot.position is not None:
+        skip = Skip(snapshot.position.offsets_topic_offset, event.position.offsets_topic_offset, steps - 1)
+        skips = (*skips, skip)[-KEPT_SKIPS:]
     advanced = msgspec.structs.replace(
         snapshot,
         group_type=CLASSIC,
@@ -199,35 +204,39 @@ def _apply_metadata(snapshot: GroupSnapshot, event: GroupMetadataWritten) -> Gro
         totals=totals,
         unsettled_skips=skips,
     )
-    return _without_unsubscribed_topics(advanced)
+    return _without_unneeded_topics(advanced)
 
 
 def _count_generations(
-    snapshot: GroupSnapshot, generation_id: int | None, offsets_topic_offset: int, *, becomes_empty: bool
-) -> tuple[GroupTotals, Skip | None]:
+    snapshot: GroupSnapshot, generation_id: int | None, *, becomes_empty: bool
+) -> tuple[GroupTotals, int]:
+    """Count a new incarnation or transition to Empty. Return the totals and the increase of the generation or epoch."""
     totals = snapshot.totals
     if snapshot.position is None or snapshot.generation_id is None or generation_id is None:
-        return totals, None
+        return totals, 0
     is_first_record = snapshot.classic is None and (snapshot.modern is None or snapshot.modern.epoch is None)
-    if generation_id < snapshot.generation_id:
-        incarnations = totals.incarnations + (not is_first_record)
-        return msgspec.structs.replace(totals, incarnations=incarnations), None
     steps = generation_id - snapshot.generation_id
-    if steps == 0:
-        return totals, None
-    counted = msgspec.structs.replace(
-        totals,
-        rebalances=totals.rebalances + steps - becomes_empty,
-        empty_transitions=totals.empty_transitions + becomes_empty,
-    )
-    skip = Skip(snapshot.position.offsets_topic_offset, offsets_topic_offset, steps - 1) if steps > 1 else None
-    return counted, skip
+    if steps < 0:
+        return msgspec.structs.replace(totals, incarnations=totals.incarnations + (not is_first_record)), 0
+    is_transition = becomes_empty and steps > 0
+    return msgspec.structs.replace(totals, empty_transitions=totals.empty_transitions + is_transition), steps
 
 
-def _without_unsubscribed_topics(snapshot: GroupSnapshot) -> GroupSnapshot:
-    """Remove the metadata of topics to which no member subscribes, to limit the size of the state."""
-    subscribed = set(snapshot.subscribed_topics())
-    kept = {topic: known for topic, known in snapshot.topics.items() if topic in subscribed}
+def _count_assignment(snapshot: GroupSnapshot, totals: GroupTotals, assignment_epoch: int | None) -> GroupTotals:
+    """Count a new assignment of a consumer, share or streams group (rule 4).
+
+    After a rebuild of the checkpoint, the assignment epoch is compared with the epoch in the last row.
+    """
+    known = snapshot.generation_id if snapshot.modern is None else snapshot.modern.assignment_epoch
+    if known is None or assignment_epoch is None or assignment_epoch <= known:
+        return totals
+    return msgspec.structs.replace(totals, rebalances=totals.rebalances + 1)
+
+
+def _without_unneeded_topics(snapshot: GroupSnapshot) -> GroupSnapshot:
+    """Remove the metadata of topics that the group does not need any more, to limit the size of the state."""
+    needed = set(snapshot.topics_to_sample())
+    kept = {topic: known for topic, known in snapshot.topics.items() if topic in needed}
     return msgspec.structs.replace(snapshot, topics=kept)
 
 
@@ -239,11 +248,9 @@ def _replay(snapshot: GroupSnapshot, event: ModernEvent | DecodeFailed) -> Group
         return snapshot if snapshot.position is None else msgspec.structs.replace(snapshot, position=event.position)
     living = _as_living(snapshot, event, group_type)
     modern = replay(living.modern or ModernGroup(), event)
-    totals, generation_id = living.totals, living.generation_id
+    totals, generation_id = _count_assignment(living, living.totals, modern.assignment_epoch), living.generation_id
     if isinstance(event, EpochWritten):
-        totals, _ = _count_generations(
-            living, event.epoch, event.position.offsets_topic_offset, becomes_empty=not modern.members
-        )
+        totals, _ = _count_generations(living, event.epoch, becomes_empty=not modern.members)
         generation_id = event.epoch
     return msgspec.structs.replace(
         living,
@@ -282,8 +289,7 @@ def _apply_description(snapshot: GroupSnapshot, event: GroupDescribed) -> GroupS
         modern=modern,
         totals=_count_described(living, event),
     )
-    # During a rebalance, the response has no subscriptions. The members probably subscribe to the same topics.
-    return advanced if event.state in REBALANCING else _without_unsubscribed_topics(advanced)
+    return _without_unneeded_topics(advanced)
 
 
 def _is_unchanged(snapshot: GroupSnapshot, event: GroupDescribed, modern: ModernGroup | None) -> bool:
@@ -301,10 +307,8 @@ def _is_unchanged(snapshot: GroupSnapshot, event: GroupDescribed, modern: Modern
 def _count_described(snapshot: GroupSnapshot, event: GroupDescribed) -> GroupTotals:
     totals = snapshot.totals
     if event.modern is not None:
-        becomes_empty = not event.modern.members
-        return _count_generations(
-            snapshot, event.modern.epoch, event.position.offsets_topic_offset, becomes_empty=becomes_empty
-        )[0]
+        totals, _ = _count_generations(snapshot, event.modern.epoch, becomes_empty=not event.modern.members)
+        return _count_assignment(snapshot, totals, event.modern.assignment_epoch)
     if snapshot.classic is None or event.classic is None or event.state in REBALANCING:
         return totals
     if snapshot.state not in REBALANCING and not _has_rebalanced(snapshot.classic, event.classic):

@@ -28,7 +28,7 @@ def _store_topics(snapshot: GroupSnapshot, event: TopicsSampled) -> GroupSnapsho
     If `is_time_corrected` is True, the event replaces the stored samples, because their times are wrong.
     """
     topics = dict(snapshot.topics)
-    for topic in snapshot.subscribed_topics():
+    for topic in snapshot.topics_to_sample():
         sampled, known = event.topics.get(topic), topics.get(topic)
         if sampled is not None and (
             known is None or sampled.sampled_at_ms > known.sampled_at_ms or event.is_time_corrected

@@ -14,12 +14,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from streaming.events import CLASSIC, CONSUMER, SHARE, STREAMS
-from streaming.group.snapshot import REBALANCING, STABLE, UNKNOWN, GroupSnapshot
+from streaming.group.snapshot import ASSIGNING, DEAD, EMPTY, REBALANCING, RECONCILING, STABLE, UNKNOWN, GroupSnapshot
 from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE, decode_assignment, topic_partitions
 from streaming.protocol.errors import UndecodableRecord
 
 GROUP_TYPES: Final = (CLASSIC, CONSUMER, SHARE, STREAMS)
 """All group types, in the order in which Kafka introduced them."""
+
+GROUP_STATES: Final = (STABLE, EMPTY, *sorted(REBALANCING), ASSIGNING, RECONCILING, "NotReady", DEAD)
+"""All states that a coordinator can return."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,8 @@ def rebalancing_since_ms(
     """For each group in a rebalance, return the time of the first listing that showed the rebalance.
 
     `known` is the result for the previous listing. `MonitorState` removes a group from `known` when a record shows the
-    end of the group's rebalance. `clock_step_ms` is the change of the clock correction since the previous listing.
+    end of the group's rebalance. `clock_step_ms` is the change of the clock correction since the previous listing. It
+    is added to the known times, so that the duration of a rebalance stays correct.
 
     >>> twice = {"g": ListedGroup("classic", "consumer", "PreparingRebalance", 1)}
     >>> rebalancing_since_ms({"g": 5}, GroupListing(9, twice)), rebalancing_since_ms({}, GroupListing(9, twice))
@@ -145,8 +149,12 @@ class DescribedMember:
     """The coordinator's description of one member. Values that the group type does not have are None.
 
     Attributes:
-        subscription, assignment: bytes in the format of the protocol type, empty if the classic group is not Stable.
+        subscription, assignment: classic groups only. Bytes in the format of the protocol type, empty if the group is
+            not Stable.
         member_epoch: -2 for a static member that left temporarily.
+        subscribed_topics, held: consumer and share groups only.
+        subscribed_regex, target: consumer groups only.
+        active_tasks: streams groups only.
 
     """
 
@@ -169,7 +177,8 @@ class DescribedMember:
 class DescribedGroup:
     """The coordinator's description of one group. Both epochs are None for classic groups.
 
-    `protocol` is the name of the strategy, or None if a classic group is not Stable.
+    `protocol` is the name of the strategy, or None if a classic group is not Stable. For a consumer or share group, it
+    is the assignor.
     """
 
     group_type: str
@@ -190,7 +199,8 @@ OffsetsByPartition = Mapping[tuple[str, int], int]
 def held_partitions(group: DescribedGroup, member: DescribedMember) -> tuple[tuple[str, int], ...] | None:
     """Return the partitions that a member owns now, as sorted (topic, partition) pairs. None if unknown.
 
-    They are always unknown in a streams group, because its members own tasks.
+    In a classic group, they are known only if the group is Stable and has the protocol type `consumer`. In a streams
+    group, they are always unknown, because its members own tasks.
     """
     if member.held is not None:
         return tuple(sorted((held.topic, partition) for held in member.held for partition in held.partitions))

@@ -51,7 +51,8 @@ class GroupTotals(msgspec.Struct, frozen=True):
     """Total counts since the monitor first saw the group. They never decrease, even if the group is created again.
 
     Attributes:
-        rebalances: sum of all increases of the generation or epoch, minus the transitions to Empty.
+        rebalances: for a classic group, the sum of all increases of the generation, minus the transitions to Empty. For
+            any other group, the number of new assignments.
         rebalances_failed: number of rebalances in which members joined but never synced. A rebalance is counted only if
             the log proves that it failed.
         empty_transitions: number of times that the group lost its last member.
@@ -93,7 +94,7 @@ class GroupSnapshot(msgspec.Struct, frozen=True):
 
     Attributes:
         generation_id: the generation of a classic group, or the group epoch of any other group. None if unknown.
-        classic, modern: the members. At least one of them is None, and both if the group does not exist.
+        classic, modern: the members. One of the two is None. If the group does not exist, both are None.
         resume: the last row of an earlier checkpoint. None after the monitor has read the log again up to this row.
         is_carried_over: True if the group got its type by an upgrade or downgrade of the protocol.
 
@@ -163,6 +164,13 @@ class GroupSnapshot(msgspec.Struct, frozen=True):
         if self.classic is None:
             return ()
         return tuple(sorted({topic for member in self.classic.members for topic in known_topics(member)}))
+
+    def topics_to_sample(self) -> tuple[str, ...]:
+        """Return the topics whose metadata the state needs.
+
+        If the group is Empty or rebalancing, its next members probably subscribe to the same topics as before.
+        """
+        return self.subscribed_topics() or tuple(sorted(self.topics))
 
 
 def known_topics(member: ClassicMember) -> tuple[str, ...]:

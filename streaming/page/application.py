@@ -2,9 +2,10 @@
 
 1. `/` lists groups (`finding.search`), at most `?limit=` of them. `/groups/<id>` shows one group, and `?span=` sets the
    length of its timeline. `/api/v1/groups`, `/api/v1/groups/<id>` and `/api/v1/events` return JSON. The modules in
-   `routes` answer all other addresses. `?cluster=` selects one of several clusters (`clusters`).
-2. The application answers only GET. The server converts HEAD to GET. `/-/healthy` returns the status 200 while the
-   process can answer requests.
+   `routes` answer all other addresses. `?cluster=` selects one of several clusters (`clusters`). If several clusters
+   have the group and `?cluster=` is missing, the response is 300 with a list of clusters.
+2. The application answers only GET. The server converts HEAD to GET. For other methods, the status is 405. For unknown
+   addresses, the status is 404. `/-/healthy` returns the status 200 while the process can answer requests.
 3. After a start, the monitor reads `__consumer_offsets` to its end. While the monitor is catching up, pages show only
    the progress, and the API returns the status 503.
 4. Browsers may store only the files in `assets`: the headers of all other responses forbid storage. The headers also

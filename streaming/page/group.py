@@ -5,19 +5,12 @@
    partitions at a time.
 3. If a partition has an owner but no committed offset, its lag is unknown. For a partition without a committed offset,
    the page shows only the topic and the number.
-4. The partition counts come from the last evaluated record of the group. Lag and throughput are the last values that
-   the monitor measured for the current assignment. The page shows lag and throughput only while the last sample is
-   fresh.
-5. If the lag or throughput of one partition is unknown, all values of the row of work are unknown (`unknown_reason`).
-6. The busiest member has the same name as in the heat map.
-7. The summary of commit gaps contains all known gaps since the monitor first saw the group. Without a known gap, the
-   page shows no summary.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from assignors import TopicPartition
@@ -35,11 +28,6 @@ from streaming.page.heat_map import HeatMap, heat_map
 from streaming.page.page_input import WatchedCluster
 
 LONG_GAP_SECONDS = 60
-_SAME_COLUMNS = (
-    *("topic", "partition", "committed_offset", "end_offset", "lag", "unknown_reason", "lag_seconds", "status"),
-    *("records_lost", "consumed_records_per_second", "produced_records_per_second", "seconds_until_lost"),
-)
-"""The columns of a lag row that are also fields of `PartitionLag`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +72,13 @@ class MemberFacts:
 class WorkShare:
     """The distribution of one kind of work (`measure`) over members or hosts (`scope`). None means unknown.
 
-    The amounts are partitions, records (lag) or records per second (throughput). `busiest` has the largest amount.
-    `score` is 100 if no valid assignment is fairer. `score_reason` is set without a score, and `unknown_reason` if the
-    values are unknown. `unknown_partitions` counts the partitions with an unknown value.
+    The amounts are partitions, records (lag) or records per second (throughput). The partition counts come from the
+    last evaluated record of the group. Lag and throughput are the last values that the monitor measured for the current
+    assignment. The page shows lag and throughput only while the last sample is fresh.
+
+    `busiest` has the largest amount, and the same name as in the heat map. `score` is 100 if no valid assignment is
+    fairer. `score_reason` is set without a score. If the value of one partition is unknown, all values are unknown, and
+    `unknown_reason` is set. `unknown_partitions` counts the partitions with an unknown value.
     """
 
     measure: str
@@ -186,9 +178,20 @@ def _partition_lags(rows: Sequence[Mapping[str, Any]], group: GroupReport) -> tu
 
 def _partition_lag(row: Mapping[str, Any], owner: GroupMember | None, *, are_owners_known: bool) -> PartitionLag:
     return PartitionLag(
-        **{name: row[name] for name in _SAME_COLUMNS},
+        topic=row["topic"],
+        partition=row["partition"],
+        committed_offset=row["committed_offset"],
+        end_offset=row["end_offset"],
+        lag=row["lag"],
+        unknown_reason=row["unknown_reason"],
+        lag_seconds=row["lag_seconds"],
         lag_seconds_is_bound=row["lag_seconds_kind"] == "at_least",
+        status=row["status"],
+        records_lost=row["records_lost"],
         last_commit_ms=row["commit_timestamp_ms"],
+        consumed_records_per_second=row["consumed_records_per_second"],
+        produced_records_per_second=row["produced_records_per_second"],
+        seconds_until_lost=row["seconds_until_lost"],
         owner=owner.name if owner else None,
         owner_client_id=owner.client_id if owner else None,
         owner_client_host=owner.client_host if owner else None,
@@ -199,13 +202,24 @@ def _partition_lag(row: Mapping[str, Any], owner: GroupMember | None, *, are_own
 
 def _work_share(one: Imbalance, names: Mapping[str, str]) -> WorkShare:
     busiest = one.busiest if one.scope == HOST or one.busiest is None else names.get(one.busiest, one.busiest)
-    same = {field.name: getattr(one, field.name) for field in fields(WorkShare)}
-    reasons = {"score_reason": one.score_reason or None, "unknown_reason": one.unknown_reason or None}
-    return WorkShare(**{**same, **reasons, "busiest": busiest})
+    return WorkShare(
+        measure=one.measure,
+        scope=one.scope,
+        participants=one.participants,
+        total=one.total,
+        largest=one.largest,
+        smallest=one.smallest,
+        busiest=busiest,
+        max_to_mean_ratio=one.max_to_mean_ratio,
+        score=one.score,
+        score_reason=one.score_reason or None,
+        unknown_reason=one.unknown_reason or None,
+        unknown_partitions=one.unknown_partitions,
+    )
 
 
 def commit_gaps(totals: GapTotals | None) -> CommitGaps | None:
-    """Return the summary of a group's commit gaps. Return None if no gap is known.
+    """Return the summary of all known commit gaps since the monitor first saw the group, or None if no gap is known.
 
     >>> commit_gaps(GapTotals((3, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0), 700_000))
     CommitGaps(gaps=5, total_ms=700000, long_gaps=1, long_seconds=60)

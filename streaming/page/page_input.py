@@ -3,6 +3,7 @@
 The phase is the first of the following phases that applies:
 
 1. `catching_up`: after its start, the monitor is still reading `__consumer_offsets`. The page shows only the progress.
+   In the polling mode, the first poll of all groups is not complete.
 2. `stale`: the last sample of the brokers is older than `stale_after_ms`, or there is no sample. Values from samples
    (lag, status, conditions, the brokers' list of groups) are unknown. Members and assignments come from the last record
    of each group.
@@ -17,6 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from streaming.config.settings import ADMIN_API_SOURCE
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.state.monitor_view import MonitorView
 from streaming.state.reports import ReportCache, Reports
@@ -34,6 +36,10 @@ _PHASE_WORDS = {
     CATCHING_UP: "the monitor is still reading __consumer_offsets after its start",
     STALE: "the last sample of the brokers is too old",
     NOT_READY: "cannot read all of __consumer_offsets or a table, or a broker does not answer",
+}
+_POLLED_PHASE_WORDS = _PHASE_WORDS | {
+    CATCHING_UP: "the monitor has not polled all groups since its start",
+    NOT_READY: "cannot poll all groups or read a table, or a broker does not answer",
 }
 
 
@@ -76,7 +82,12 @@ class WatchedCluster:
             return f"the disk with the folder {settings} is full: make space on this disk"
         if self.view.health.waits_for_topic:
             return "the cluster has no topic __consumer_offsets yet, or hides it"
-        return _PHASE_WORDS[self.phase]
+        return (_POLLED_PHASE_WORDS if self.is_polled else _PHASE_WORDS)[self.phase]
+
+    @property
+    def is_polled(self) -> bool:
+        """True in the polling mode. The monitor then reads no record of `__consumer_offsets`."""
+        return self.view.health.source == ADMIN_API_SOURCE
 
     @property
     def is_fresh(self) -> bool:

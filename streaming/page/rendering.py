@@ -142,13 +142,24 @@ def _environment() -> Environment:
     )
     # Browsers cache the style sheet. The digest in the address makes browsers load a changed style sheet.
     environment.globals["style_address"] = f"/style.css?{sha256(asset('style.css')).hexdigest()[:12]}"
-    same_name = (
-        *(whole, amount, duration, catch_up, utc, plain, headline, found_names, host_name, parse_address),
-        *(group_address, topic_address, host_address, overview_address),
-        *(group_dashboard, group_dashboard_between, topic_dashboard),
-    )
     environment.filters.update(
-        {function.__name__: function for function in same_name},
+        whole=whole,
+        amount=amount,
+        duration=duration,
+        catch_up=catch_up,
+        utc=utc,
+        plain=plain,
+        headline=headline,
+        found_names=found_names,
+        host_name=host_name,
+        parse_address=parse_address,
+        group_address=group_address,
+        topic_address=topic_address,
+        host_address=host_address,
+        overview_address=overview_address,
+        group_dashboard=group_dashboard,
+        group_dashboard_between=group_dashboard_between,
+        topic_dashboard=topic_dashboard,
         section_link=lambda section, links: section_link(links, section),
         runbook_link=lambda trouble, links: runbook_link(links, trouble),
         api_address=lambda group_id, cluster: group_address(group_id, GROUP_API, cluster),

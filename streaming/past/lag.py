@@ -1,7 +1,7 @@
 """Computes the lag of a group's partitions at a past moment, from rows of `group_lag` and `partition_status`.
 
-1. The lag is the lag at the last measurement before the moment. The monitor writes a row only if a value of the row
-   changed. So the last row of a partition was still valid at the last measurement. If the last measurement is too old
+1. The lag is the lag at the last measurement before the moment. If a value changed, the monitor wrote a new row. So
+   the last row of a partition was still valid at the last measurement. If the last measurement is too old
    (`silence.py`), the lag is unknown for the reason `not_measured`.
 2. The first write of each UTC date contains all partitions (`run/samples/lag/lag_tables.py`). So the reader reads only
    the rows on the date of the moment. If the cluster has no row between the start of this date and the moment, the

@@ -217,7 +217,7 @@ class PastReader:
         """
         if not is_storable(group_id):
             return None
-        found = [self._generation(group_id, which) for which in (one, other)]
+        found = [self.generation(group_id, which) for which in (one, other)]
         rows = [row for row in found if row is not None]
         if len(rows) < len(found):
             return None
@@ -237,7 +237,8 @@ class PastReader:
         last = [row for row in rows if position(row) == position(rows[0])]
         return [row for row in last if is_of_generation(row, generation)]
 
-    def _generation(self, group_id: str, which: int | Generation) -> Row | None:
+    def generation(self, group_id: str, which: int | Generation) -> Row | None:
+        """Return the last row of a generation, or the last row at or before a moment. Return None if there is none."""
         if isinstance(which, Generation):
             number = which.generation_id
             rows = self._latest(GROUP_GENERATIONS, 1, utc(LAST_MS), OVER, group_id=group_id, generation_id=number)

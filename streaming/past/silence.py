@@ -1,7 +1,8 @@
 """Finds the times at which the monitor did not measure the cluster.
 
-1. Each row of `group_lag` proves that the monitor measured the cluster at the time of the row. The monitor writes a row
-   only if a value changed. So if a long period has no rows, the monitor did not run, or no offset changed.
+1. Each row of `group_lag` proves that the monitor measured the cluster at the time of the row. If no offset changed,
+   the monitor writes one unchanged row (`run/samples/lag/lag_tables.py`). So if a long period has no rows, the monitor
+   did not measure the cluster. There is one exception: without committed offsets in the cluster, there are no rows.
 2. The longest allowed period without a row is three times the median interval of measurements (at least
    `MIN_SILENCE_MS`).
 3. Lag, status, conditions, causes of lag and incidents come from measurements. At a moment without measurements, values

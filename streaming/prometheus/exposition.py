@@ -69,8 +69,7 @@ def process_metrics(encoder: Encoder) -> bytes:
 def garbage_collection_paused() -> Iterator[None]:
     """Pause the garbage collection.
 
-    If several scrapes overlap, the pause ends when the oldest scrape ends. The other scrapes then continue with garbage
-    collection.
+    If several scrapes overlap, the pause ends when the oldest scrape ends, also for the other scrapes.
     """
     was_enabled = gc.isenabled()
     gc.disable()

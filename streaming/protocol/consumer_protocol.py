@@ -69,7 +69,7 @@ def read_subscription(raw: bytes) -> tuple[int, dict[str, Any]]:
 
 
 def _ends_with_user_data(raw: bytes) -> bool:
-    """Return True if the bytes end exactly after the user data. Bytes that end before this point are damaged."""
+    """Return True if the bytes end exactly after the user data. If they end earlier, they are damaged."""
     position = 6
     for _ in range(int.from_bytes(raw[2:6], "big", signed=True)):
         position += 2 + int.from_bytes(raw[position : position + 2], "big")

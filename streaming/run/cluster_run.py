@@ -62,7 +62,7 @@ class ClusterRun:
     first_report: FirstReport
 
     def __post_init__(self) -> None:
-        """Set the initial state."""
+        """Create the keeper of the query and, only in the polling mode, the poller."""
         self._cluster = self.settings.kafka.cluster
         self._committed_offsets = CommittedOffsets()
         self._files = Files(self.shared.session, self.settings.paths.checkpoint)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.events import POLLED_PARTITION
 from streaming.group.not_known import HIDDEN_GROUPS, POLLED
-from streaming.polled.differences import KnownState, commits_by_group, differences
+from streaming.polled.differences import Differences, KnownState, commits_by_group, differences
 from streaming.polled.poll import NOT_SUPPORTED, PERMISSION_MISSING, Poll, to_describe
 from streaming.run.failures import FailureLog
 from streaming.sampling.groups import Groups
@@ -50,7 +50,7 @@ class Poller:
     stale_after_seconds: float
 
     def __post_init__(self) -> None:
-        """Set the initial state."""
+        """Read from the names of the files which rows an earlier run has sent."""
         self._failures = FailureLog(self.cluster, "a poll")
         self._failed_before = frozenset[str]()
         self._sent_up_to = _last_sent_number(self.files)
@@ -73,29 +73,17 @@ class Poller:
     def poll(self) -> None:
         """Poll once: request the groups, compare the answers with the known state, and send the changes.
 
-        If the query has not yet read all rows of the earlier polls, do nothing. The listing is requested first, then
-        the members, then the commits. End offsets are requested after the commits. In the opposite order, the reported
-        lag could be too small.
+        If the query has not yet read all rows of the earlier polls, do nothing.
         """
         if not self._has_arrived():
             return
-        started, view = time.monotonic(), self.monitor_state.view()
-        known = KnownState(
-            groups={group_id: record.snapshot for group_id, record in view.groups.items()},
-            commits=commits_by_group(self.committed_offsets.view().commits),
-            last_number=view.health.positions.get(POLLED_PARTITION, 0) - 1,
-        )
-        began_at_ms = self.now_ms()
-        listing = self.groups.list_groups()
-        descriptions = self.groups.describe_groups(to_describe(listing, known.groups, known.commits))
-        poll = Poll(began_at_ms, listing, descriptions, self.groups.group_offsets(listing.groups))
+        started = time.monotonic()
+        known = self._known_state()
+        poll = self._request(known)
         self._report_failed_requests(poll)
         is_marked = poll.is_complete and self._marked_at is None
         changes = differences(poll, known, is_marked=is_marked)
-        if changes.rows:
-            name = _FILE.format(first=changes.first_number, last=changes.last_number)
-            self.files.write(f"{FEEDBACK_FOLDER}/{name}", state_rows_file(changes.rows))
-            self._sent_up_to = changes.last_number
+        self._send(changes)
         if poll.is_complete:
             self._complete_seconds = time.monotonic()
             self._marked_at = changes.last_number if is_marked else self._marked_at
@@ -127,6 +115,28 @@ class Poller:
             # If a file was removed before its rows had an effect, the rows are lost. The next poll sends them again.
             self._sent_up_to = _last_sent_number(self.files)
         return position > self._sent_up_to
+
+    def _known_state(self) -> KnownState:
+        view = self.monitor_state.view()
+        groups = {group_id: record.snapshot for group_id, record in view.groups.items()}
+        last_number = view.health.positions.get(POLLED_PARTITION, 0) - 1
+        return KnownState(groups, commits_by_group(self.committed_offsets.view().commits), last_number)
+
+    def _request(self, known: KnownState) -> Poll:
+        """Request the listing first, then the members, then the commits.
+
+        End offsets are requested after the commits. In the opposite order, the reported lag could be too small.
+        """
+        began_at_ms = self.now_ms()
+        listing = self.groups.list_groups()
+        descriptions = self.groups.describe_groups(to_describe(listing, known.groups, known.commits))
+        return Poll(began_at_ms, listing, descriptions, self.groups.group_offsets(listing.groups))
+
+    def _send(self, changes: Differences) -> None:
+        if changes.rows:
+            name = _FILE.format(first=changes.first_number, last=changes.last_number)
+            self.files.write(f"{FEEDBACK_FOLDER}/{name}", state_rows_file(changes.rows))
+            self._sent_up_to = changes.last_number
 
     def _report_failed_requests(self, poll: Poll) -> None:
         """Log each reason once until a poll has no such failure. `FirstReport` logs missing permissions."""

@@ -4,8 +4,8 @@ The old checkpoint is moved only after all other steps have succeeded.
 
 1. A rebuild is refused if tables are damaged. With the option `--repair-tables`, the tables are repaired first. The
    repair moves damaged files to a separate folder and deletes no file. It is refused while a monitor writes to the
-   tables. Before it removes rows of a cluster, it refuses all existing checkpoints (rule 5 of
-   `run.query.last_checkpoint`).
+   tables. Before it removes rows that may belong to a cluster, it refuses all existing checkpoints of the cluster until
+   its checkpoint is rebuilt (rule 5 of `run.query.last_checkpoint`).
 2. The new checkpoint is created in the parent folder of the old one. It replaces the old one only when it is complete.
 3. If the swap fails, the old checkpoint is moved back. So a failed rebuild changes only the repaired tables.
 4. If a rebuild is killed, its new checkpoint can remain. On a local disk, the next rebuild removes it.
@@ -54,26 +54,28 @@ def rebuild_checkpoint(settings: Settings, stamp: str, on_repair: Callable[[str]
     damaged tables are repaired. `on_repair` is called with one sentence immediately after the repair of each table.
     """
     root = settings.paths.tables
-    with CheckpointLock(settings.paths.checkpoint) as lock:
+    with CheckpointLock(settings.paths.checkpoint, is_rebuild=True) as lock:
         check_folder(root)
         if on_repair is None:
             refuse_damaged_tables(root)
         with spark_session(settings.spark) as session:
             lock.write_holder(jvm_pid(session))
-            # Without this claim, a monitor with the old checkpoint could write rows during the rebuild. Later, a
-            # monitor with the new checkpoint would write the same rows again.
-            with WriterClaim(
-                partial(Files, session, root),
-                settings.kafka.cluster,
-                canonical_location(settings.paths.checkpoint),
-                now_ms,
-                threading.Event(),
-                is_repair=on_repair is not None,
-            ):
+            with _claim(session, settings, is_repair=on_repair is not None):
                 if on_repair is not None:
                     _repair_tables(root, Files(session, root), stamp, on_repair)
                     refuse_damaged_tables(root)
                 return _rebuild(session, settings, stamp)
+
+
+def _claim(session: SparkSession, settings: Settings, *, is_repair: bool) -> WriterClaim:
+    """Claim the exclusive right to write the cluster's rows to the tables.
+
+    Without this claim, a monitor with the old checkpoint could write rows during the rebuild. Later, a monitor with the
+    new checkpoint would write the same rows again.
+    """
+    paths = settings.paths
+    place, open_tables = canonical_location(paths.checkpoint), partial(Files, session, paths.tables)
+    return WriterClaim(open_tables, settings.kafka.cluster, place, now_ms, threading.Event(), is_repair=is_repair)
 
 
 def _repair_tables(root: str, files: Files, stamp: str, on_repair: Callable[[str], None]) -> None:

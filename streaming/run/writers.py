@@ -7,9 +7,10 @@ every row of a cluster twice. Delta cannot prevent this, because a batch id belo
    renews the record every `RENEW_SECONDS`, and removes it at the stop. If `rebuild` replaces the checkpoint, the path
    and the record file stay the same.
 2. At the start, and at each renewal, a monitor reads the records of other writers of its cluster. A writer on this
-   machine is alive if a process with the recorded id and start time (in clock ticks since boot) exists. A writer on a
-   different machine is alive if it renews its record during the check. A starting monitor watches the records for at
-   most `WATCH_SECONDS`. So a crashed writer blocks the start only briefly.
+   machine is alive if a process with the recorded id and start time exists. The start time is counted in clock ticks
+   since boot, so the check does not depend on the system time. A writer on a different machine is alive if it renews
+   its record during the check. A starting monitor watches the records for at most `WATCH_SECONDS`. So a crashed writer
+   blocks the start only briefly.
 3. If two writers are alive, one of them stops (`gives_way`). If one writer is starting and the other already writes,
    the starting writer stops. In all other situations, the writer that started later stops.
 4. Every user who can read the tables can also read the records, and other monitors print the records. So a record does
@@ -34,7 +35,6 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
-from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 
@@ -120,6 +120,7 @@ class WriterClaim:
         is_repair: bool = False,
     ) -> None:
         self._open_files = open_files
+        self._opened_files: Files | None = None
         self._stop = stop
         self._own_name = f"{FOLDER}/{digest(cluster)}-{digest(checkpoint)}.json"
         self._prefix = "" if is_repair else digest(cluster)
@@ -227,10 +228,12 @@ class WriterClaim:
                 return
             unknown = {name: self._read(name) or other for name, other in unknown.items()}
 
-    @cached_property
+    @property
     def _files(self) -> Files:
         """The folder of the tables, opened at the first use. Raises an error if Spark has no client for the storage."""
-        return self._open_files()
+        if self._opened_files is None:  # the lock of `cached_property` (Python 3.11) would block the other clusters
+            self._opened_files = self._open_files()
+        return self._opened_files
 
     def _is_alive(self, name: str, other: Writer) -> bool:
         if self._is_here(other):

@@ -12,7 +12,8 @@ from streaming.signals.signal import OF_A_GROUP, PARTITION, Signal
 GROUP_LAG: Final = Signal(
     name="rebalance_monitor_group_lag",
     unit="records",
-    help="Number of records that the group has not committed yet.",
+    help="Number of records that the group has not committed yet. Records that retention has deleted do not count,"
+    " although `kafka-consumer-groups.sh` counts them.",
     unknown="The lag of at least one partition is unknown. The metric `rebalance_monitor_lag_unknown_partitions` shows"
     " the reason.",
     example="topk(10, rebalance_monitor_group_lag)",
@@ -86,9 +87,10 @@ GROUP_RECORDS_LOST: Final = Signal(
     name="rebalance_monitor_group_records_lost",
     unit="records",
     help="Number of records that retention deleted before the group committed them. The value also counts offsets"
-    " without a record, so the real number of lost records can be smaller. The monitor first reads all commits that"
-    " are older than the deletion. So a loss can appear some seconds late.",
-    unknown="The group lost no records, or the value is unknown for every partition of the group.",
+    " without a record, so the real number of lost records can be smaller. The value ignores partitions for which the"
+    " number is unknown. The monitor first reads all commits that are older than the deletion. So a loss can appear"
+    " some seconds late.",
+    unknown="No partition of the group is known to have lost records.",
     example="rebalance_monitor_group_records_lost > 0",
 )
 GROUP_SECONDS_UNTIL_LOST: Final = Signal(
@@ -174,8 +176,9 @@ GROUP_LAG_CAUSE_INFO: Final = Signal(
     " Each of the other labels is empty, or names the partition, member or client host that causes the lag. The group's"
     " page shows the evidence for the cause.",
     unknown="No partition of the group is late. A partition is behind if its lag is 30 seconds or more now, and was"
-    " 30 seconds or more at the last commit. A partition is late if it has been behind for one minute. A partition with"
-    " the status STOP is late as soon as its lag is 30 seconds or more. The series is also absent if an open"
+    " 30 seconds or more at the last commit. A partition that an open transaction blocks is behind if its lag is 30"
+    " seconds or more. A partition is late if it has been behind for one minute. A partition with the status STOP is"
+    " late as soon as its lag is 30 seconds or more. The series is also absent if an open"
     " transaction blocks the group's partition of `__consumer_offsets`.",
     example='rebalance_monitor_group_lag_cause_info{cause="hot_partition"}',
 )

@@ -10,8 +10,9 @@ REBALANCES: Final = Signal(
     name="rebalance_monitor_rebalances_total",
     kind=COUNTER,
     unit="rebalances",
-    help="Number of rebalances since the monitor first saw the group. Each new generation counts as one rebalance,"
-    " except a generation in which the group becomes Empty.",
+    help="Number of rebalances since the monitor first saw the group. In a classic group, each new generation counts as"
+    " one rebalance, except a generation in which the group becomes Empty. In any other group, each assignment that the"
+    " coordinator computes counts as one rebalance.",
     unknown="The group does not exist, or it only commits offsets (`assign()` in the Java client). If the value is 0,"
     " the series exists.",
     example="topk(10, sum by (cluster, group) (increase(rebalance_monitor_rebalances_total[1h])))",

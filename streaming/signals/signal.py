@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final, Literal
 
 Kind = Literal["gauge", "counter", "histogram"]
@@ -70,6 +71,10 @@ class Signal:
     granularity: Granularity = GROUP
     family_set: FamilySet = OWN
     label_values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Make `label_values` read-only, because two signals can get the same dict."""
+        object.__setattr__(self, "label_values", MappingProxyType(dict(self.label_values)))
 
 
 def exported_names(signal: Signal) -> tuple[str, ...]:

@@ -6,6 +6,7 @@
 3. In a text of Py4J, the cause is the second line.
 4. In a text of delta-rs, the cause is the last line that starts with an arrow.
 5. In other texts, the cause is the first line. Java package names and Spark error codes are removed from the cause.
+6. If a Python worker was killed, Spark's text ends with an error of a stream. This text contains one of two phrases.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ _PYTHON_TRACE = "Traceback (most recent call last):"
 _JAVA_PACKAGE = re.compile(r"\b(?:[a-z_][a-z0-9_]*\.)+(?=[A-Z]\w*(?:Exception|Error)\b)")
 _PREFIX = re.compile(r"^(?:\[[A-Z_.]+\] )?(?:Query \[[^\]]*\] terminated with exception: )?(?:\[[A-Z_.]+\] )?")
 _SUFFIX = re.compile(r"\s*SQLSTATE: \w+\s*$")
+_WORKER_ENDED = re.compile(r"Python worker exited unexpectedly|ProcessBuilder\$NullOutputStream")
+_CALL_WITHOUT_ANSWER = re.compile(r"An error occurred while calling \S+")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _LONGEST = 300
 
@@ -28,12 +31,16 @@ def plain_cause(error: BaseException) -> str:
 
 
 def is_spark_gone(error: BaseException) -> bool:
-    """Return True if the JVM no longer answers. Without the JVM, even the text of a Java error is not available."""
+    """Return True if the JVM no longer answers. Without the JVM, even the text of a Java error is not available.
+
+    If the JVM ends during a call, the text of Py4J contains only the call, and no Java exception.
+    """
     try:
-        str(error)
+        text = str(error)
     except (Py4JError, OSError):
         return True
-    return isinstance(error, Py4JNetworkError | ConnectionError)
+    is_unanswered = isinstance(error, Py4JError) and _CALL_WITHOUT_ANSWER.fullmatch(text) is not None
+    return is_unanswered or isinstance(error, Py4JNetworkError | ConnectionError)
 
 
 def plain_reason(text: str) -> str:
@@ -45,6 +52,8 @@ def plain_reason(text: str) -> str:
     ...     '  File "batches.py", line 71\nOSError: disk full\n')
     'OSError: disk full'
     """
+    if _WORKER_ENDED.search(text):
+        return "a Python worker of Spark ended (killed, or too little memory)"
     lines = [line for line in _COLOURS.sub("", text).splitlines() if line.strip()]
     arrows = [line.partition("↳")[2].strip() for line in lines if line.lstrip().startswith("↳")]
     causes = [line.partition("Caused by: ")[2] for line in lines if line.lstrip().startswith("Caused by: ")]

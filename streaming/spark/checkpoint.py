@@ -19,7 +19,7 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -44,6 +44,8 @@ CLUSTER_ID = "cluster_id"
 
 _CLUSTER_ID = re.compile(rb"[!-~]{1,100}")
 _LEFTOVER_JVM_SECONDS = 20.0
+_REBUILD = "rebuild"
+_HOLDER = re.compile(r"(?P<pid>[0-9]+) (?P<jvm_pid>[0-9]*) (?P<command>[a-z]+)")
 
 _log = logging.getLogger(__name__)
 
@@ -113,18 +115,23 @@ def check_files(uri: str) -> None:
     folder = local_folder(uri)
     if folder is None:
         return
-    with raising_checkpoint_errors(uri):
+    try:
         if refusal := folder.refusal():
-            raise refusal
+            raise CheckpointError(_storage_error_text(uri, refusal))
         if damage := find_damaged_file(folder):
             raise CheckpointDamagedError(uri, damage)
         disposable = find_disposable(folder)
         for file in disposable:
             (folder.root / file.name).unlink()
+    except OSError as error:
+        raise CheckpointError(_storage_error_text(uri, error)) from None
     if disposable:
-        shown = "; ".join(map(str, disposable[:3]))
-        text = "removed %d damaged files from %s; the monitor does not need these files: %s"
-        _log.warning(text, len(disposable), folder.root, shown)
+        _log.warning(
+            "removed %d damaged files from %s; the monitor does not need these files: %s",
+            len(disposable),
+            folder.root,
+            "; ".join(map(str, disposable[:3])),
+        )
 
 
 def find_damaged_file(folder: Folder) -> DamagedFile | None:
@@ -218,27 +225,32 @@ class CheckpointLock:
     """The lock of a checkpoint, also of a checkpoint on remote storage, against a second monitor on this machine.
 
     When the process with the lock ends, the lock is released. The next process also waits until the Spark JVM of the
-    previous process has ended.
+    previous process has ended. The lock file contains the process ids of the holder and of its JVM, and its command.
     """
 
-    def __init__(self, checkpoint: str) -> None:
+    def __init__(self, checkpoint: str, *, is_rebuild: bool = False) -> None:
         self._checkpoint = checkpoint
+        self._command = _REBUILD if is_rebuild else "run"
         self._path = _lock_path(checkpoint)
         self._descriptor = -1
 
     def __enter__(self) -> Self:
         """Acquire the lock. Raises CheckpointInUseError if a different process has the lock."""
-        with raising_checkpoint_errors(self._checkpoint):
+        try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise CheckpointError(_storage_error_text(self._checkpoint, error)) from None
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             holder = self._holder()
             os.close(self._descriptor)
+            use, remedy = "in use", "stop that process, or choose a different paths.checkpoint"
+            if holder and holder["command"] == _REBUILD:
+                use, remedy = "being rebuilt", "wait until the rebuild ends"
             raise CheckpointInUseError(
-                f"checkpoint {self._checkpoint} is in use by process {holder[0] if holder else 'unknown'}: "
-                "stop that process, or choose a different paths.checkpoint"
+                f"checkpoint {self._checkpoint} is {use} by process {holder['pid'] if holder else 'unknown'}: {remedy}"
             ) from None
         self._wait_for_leftover_jvm()
         self.write_holder(None)
@@ -251,32 +263,32 @@ class CheckpointLock:
         os.close(self._descriptor)
 
     def write_holder(self, jvm_pid: int | None) -> None:
-        """Write the process ids of this process and of its JVM to the lock file."""
+        """Write the process ids of this process and of its JVM, and the command, to the lock file."""
         try:
             os.ftruncate(self._descriptor, 0)
-            os.pwrite(self._descriptor, f"{os.getpid()} {jvm_pid or ''}".encode(), 0)
+            os.pwrite(self._descriptor, f"{os.getpid()} {jvm_pid or ''} {self._command}".encode(), 0)
         except OSError as error:
             error.filename = str(self._path)
             raise CheckpointError(_storage_error_text(self._checkpoint, error)) from None
 
-    def _holder(self) -> list[str]:
-        """Return the process ids in the lock file: the last holder and its JVM. Empty if the file is not valid."""
-        words = os.pread(self._descriptor, 200, 0).decode(errors="replace").split()
-        return words if all(word.isascii() and word.isdigit() for word in words) else []
+    def _holder(self) -> Mapping[str, str] | None:
+        """Return the content of the lock file, which describes the last holder. Return None if it is not valid."""
+        match = _HOLDER.fullmatch(os.pread(self._descriptor, 200, 0).decode(errors="replace"))
+        return match and match.groupdict()
 
     def _wait_for_leftover_jvm(self) -> None:
-        holder = self._holder()
-        if len(holder) != 2 or not _is_leftover_jvm(int(holder[1])):
+        holder, deadline = self._holder(), time.monotonic() + _LEFTOVER_JVM_SECONDS
+        if not (holder and holder["jvm_pid"] and _is_leftover_jvm(int(holder["jvm_pid"]))):
             return
         _log.warning(
             "checkpoint %s: waiting at most %g s until process %s ends. It is the Java process of the previous monitor"
             " (process %s)",
             self._checkpoint,
             _LEFTOVER_JVM_SECONDS,
-            *reversed(holder),
+            holder["jvm_pid"],
+            holder["pid"],
         )
-        deadline = time.monotonic() + _LEFTOVER_JVM_SECONDS
-        while _is_leftover_jvm(int(holder[1])) and time.monotonic() < deadline:
+        while _is_leftover_jvm(int(holder["jvm_pid"])) and time.monotonic() < deadline:
             time.sleep(0.2)
 
 

@@ -1,7 +1,7 @@
 """Check the checkpoint files that the next start needs. The check does not use Spark.
 
 Spark and this monitor write a file under a temporary name and then rename it. So temporary files, missing checksum
-files and a batch without a commit are not damage.
+files and a batch without a commit are not damage. A file that only earlier batches needed can be missing.
 
 1. If `query/offsets` contains a batch, `monitor.json` must exist, because it is written before the first batch.
 2. `origin/` must be complete and unchanged. `monitor.json` contains a checksum of each file in `origin/`. Without the

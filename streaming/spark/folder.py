@@ -67,7 +67,8 @@ class LocalFolder:
     def refusal(self) -> OSError | None:
         """Return an error if this process cannot list, enter or write one of the folders. Otherwise, return None.
 
-        If the root does not exist, only the nearest existing parent folder is checked.
+        If the root does not exist, only the nearest existing parent folder is checked. If the process cannot enter a
+        parent folder, the error contains the path of the root.
         """
         try:
             top = nearest_existing(self.root)

@@ -4,7 +4,9 @@ The package `launch/` contains the JVM and the settings of the session.
 
 1. If the monitor runs without `spark-submit`, it starts Spark with the master and the memory in `settings.spark`.
 2. If `spark-submit` started the monitor, Spark is already running, with the settings in `SUBMITTED`, for example master
-   and memory. The monitor ignores their values in `settings.spark`. It sets all other settings.
+   and memory. The monitor ignores their values in `settings.spark`. It also does not set
+   `spark.driver.maxResultSize`. It sets all other settings. It cannot add its jars. Without them, every query would
+   fail, so the start fails.
 3. Only if the master is `local...`, driver and executors run on one machine and use the loopback address.
 4. Each cluster has a separate query and a separate scheduler pool. With several clusters, `local[n]` means n tasks per
    cluster. So a cluster with many unread records does not delay the other clusters.
@@ -33,7 +35,7 @@ from contextlib import contextmanager
 
 import py4j.java_gateway
 import py4j.protocol
-from py4j.java_gateway import JavaGateway
+from py4j.java_gateway import JavaGateway, JavaPackage
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.accumulators import AccumulatorServer
@@ -80,7 +82,13 @@ def launched_session(launch: SparkLaunch, log_level: str) -> Iterator[SparkSessi
 def _start(jvm: Jvm, log_level: str) -> SparkSession:
     # Python workers do not inherit the `sys.path` of this process. So they use the interpreter of this process.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    SparkContext._ensure_initialized(gateway=_connect(jvm))  # noqa: SLF001 - PySpark has no public method for it
+    gateway = _connect(jvm)
+    if jvm.process is None and isinstance(gateway.jvm.org.apache.spark.sql.kafka010.KafkaSourceProvider, JavaPackage):
+        raise SparkSettingError(
+            "the monitor's jars are not on Spark's class path: call `spark-submit` with spark.driver.extraClassPath and"
+            " spark.executor.extraClassPath as in deploy/README.md"
+        )
+    SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - PySpark has no public method for it
     builder = SparkSession.builder.appName("kafka-rebalance-monitor")
     for name, value in jvm.conf.items():
         builder = builder.config(name, value)
@@ -143,7 +151,10 @@ def jvm_pid(session: SparkSession) -> int:
 
 
 def _stop(session: SparkSession) -> None:
-    """Stop the session, and release the connection to the JVM. `SparkLaunch.end` ends the JVM later."""
+    """Stop the session, and release the connection to the JVM. `SparkLaunch.end` ends the JVM later.
+
+    If `spark-submit` started the JVM, the JVM ends when this process ends.
+    """
     gateway = session.sparkContext._gateway  # noqa: SLF001 - as above
     process = gateway.proc  # type: ignore[union-attr]
     if process is None:

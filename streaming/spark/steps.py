@@ -96,8 +96,9 @@ class StateFunction:
     The function is an object of an importable class, so Spark pickles only the fields of the object. Spark sends the
     fields to the workers once, when the query starts.
 
-    `users_references` contains users' strategies as pairs (name, module:attribute). `initial_state` contains encoded
-    group states. If a new checkpoint has no state of a group yet, the group starts from its state in `initial_state`.
+    `users_references` contains users' strategies as pairs (name, module:attribute). Each worker runs them in separate
+    guarded processes. `initial_state` contains encoded group states. If a new checkpoint has no state of a group yet,
+    the group starts from its state in `initial_state`.
     """
 
     strategies: tuple[str, ...]

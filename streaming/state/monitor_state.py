@@ -193,8 +193,8 @@ class MonitorState:
 def _has_ended_rebalance(before: GroupState | None, after: GroupState | None) -> bool:
     """Return True if a new record shows that the rebalance in the last listing has ended.
 
-    Do not compare record times and listing times, because they come from two different clocks. In the polling mode, the
-    state in a new record can be a rebalance.
+    If a later listing shows a rebalance, this is a new rebalance. Do not compare record times and listing times,
+    because they come from two different clocks. In the polling mode, the state in a new record can be a rebalance.
     """
     if after is None:
         return False

@@ -37,6 +37,7 @@ LAGGING = (
         BOTH,
         MEMBERS
         | HOURS_LATE
+        | of_group("group_lag", "9000+100x300")
         | WORST
         | of_group("group_lag_seconds_is_bound", "1x300")
         | of_group("group_consumed_records_per_second", "100x300")
@@ -71,6 +72,27 @@ LAGGING = (
                 "The group has 3 members. What to do: see on the group's page which partitions lag. If all partitions "
                 "lag, the group has too few members, or its members are too slow. If only the partitions of one member "
                 "lag, that member has too many partitions or is slow."
+            ),
+        ),
+    ),
+    AlertCase(
+        "KafkaGroupLagging",
+        "the members hung and then catch up: the rates of five minutes contain the hang",
+        "30m",
+        (WARNING,),
+        MEMBERS
+        | LATE
+        | of_group("group_lag", "15000-100x300")
+        | of_group("group_consumed_records_per_second", "70x300")
+        | of_group("group_produced_records_per_second", "100x300"),
+        says=(
+            "payments on prod: the group is 15m 0s behind",
+            (
+                "The next record that the group has to read was written 15m 0s ago. 12k records wait. The group reads "
+                "70 records per second. Producers write 100 records per second. The group has 3 members. What to do: "
+                "see on the group's page which partitions lag. If all partitions lag, the group has too few members, "
+                "or its members are too slow. If only the partitions of one member lag, that member has too many "
+                "partitions or is slow."
             ),
         ),
     ),
@@ -119,6 +141,22 @@ LAGGING = (
                 "members. What to do: see on the group's page which partitions lag. If all partitions lag, the group "
                 "has too few members, or its members are too slow. If only the partitions of one member lag, that "
                 "member has too many partitions or is slow."
+            ),
+        ),
+    ),
+    AlertCase(
+        "KafkaGroupLagging",
+        "an open transaction blocks a partition: the advice was to add members",
+        "30m",
+        (WARNING,),
+        MEMBERS | LATE | lag_cause("unknown") | of_group("group_blocked_partitions", "1x300"),
+        says=(
+            "payments on prod: the group is 15m 0s behind",
+            (
+                "The next record that the group has to read was written 15m 0s ago. 12k records wait. The group has 3 "
+                "members. Likely cause of the lag: an open transaction of a producer blocks a partition. What to do: "
+                "find the producer with kafka-transactions.sh, and restart this producer. If the producer no longer "
+                "exists, abort the transaction."
             ),
         ),
     ),
@@ -251,7 +289,7 @@ STOPPED = (
         BOTH,
         MEMBERS | LATE | WORST | status("STOP"),
         says=(
-            "payments on prod: the group has members, but it stopped committing",
+            "payments on prod: a partition no longer gets commits, and records wait",
             (
                 "A partition no longer gets commits. The time since the last commit is longer than the time in which "
                 "the last ten commits arrived. 12k records wait. The oldest uncommitted record is 15m 0s old. The "
@@ -268,7 +306,7 @@ STOPPED = (
         (WARNING,),
         MEMBERS | IN_TIME | status("STALL"),
         says=(
-            "payments on prod: the group commits the same offset again and again",
+            "payments on prod: a partition gets the same committed offset again and again",
             (
                 "Records wait and the group commits, but the committed offset of a partition stays the same. 12k "
                 "records wait. The oldest uncommitted record is 5m 0s old. The group has 3 members. Likely causes: a "

@@ -19,9 +19,9 @@ ROLLING_RESTART = (
         says=(
             "payments on prod: a rolling restart is in progress",
             (
-                "A rolling restart has been in progress since 2023-11-14 22:13:20 +0000 UTC. Each member that leaves "
-                "or joins causes a rebalance. What to do: nothing. Static membership (group.instance.id) would avoid "
-                "these rebalances."
+                "A rolling restart has been in progress since 2023-11-14 22:13:20 +0000 UTC. Members restart one after "
+                "the other. Without static membership (group.instance.id), each restart causes rebalances. What to do: "
+                "nothing."
             ),
         ),
     ),
@@ -49,8 +49,8 @@ STORMS = (
                 "is member_gone. The group has 4 members. 12k records wait. The oldest uncommitted record is 15m 0s "
                 "old. With an eager strategy, no member works during a rebalance. Likely causes: the work for one poll "
                 "takes longer than max.poll.interval.ms, a member is killed again and again, or two processes have the "
-                "same group.instance.id. What to do: see on the group's page which members leave and join. Read the "
-                "logs of these members."
+                "same group.instance.id. What to do: open the group's page, and find the members that leave and join. "
+                "Read the logs of these members."
             ),
         ),
     ),
@@ -74,8 +74,8 @@ STORMS = (
                 "The group has rebalanced again and again since 2023-11-14 22:13:20 +0000 UTC. One member joins and "
                 "leaves again and again. The group's page names this member. With an eager strategy, no member works "
                 "during a rebalance. Likely causes: the work for one poll takes longer than max.poll.interval.ms, a "
-                "member is killed again and again, or two processes have the same group.instance.id. What to do: see "
-                "on the group's page which members leave and join. Read the logs of these members."
+                "member is killed again and again, or two processes have the same group.instance.id. What to do: open "
+                "the group's page, and find the members that leave and join. Read the logs of these members."
             ),
         ),
     ),

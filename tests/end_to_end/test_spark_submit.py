@@ -20,6 +20,7 @@ from kafka.errors import KafkaError
 from streaming.child_process import ChildProcess
 from streaming.embedded import EmbeddedBroker
 from streaming.embedded.ports import free_port
+from streaming.errors import STAYS
 from streaming.jars import resolve
 from tests.conftest import C1_ONLY
 from tests.end_to_end.conftest import Group, create_topics
@@ -30,6 +31,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 SPARK_HOME = Path(pyspark.__file__).parent
+SUBMITTED = str(ROOT / "deploy" / "image" / "submitted.py")
 WORKERS = ("Worker-1", "Worker-2")
 JVM_OPTIONS = f"{C1_ONLY} -XX:+UseSerialGC"
 JVMS = {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(SPARK_HOME), "JDK_JAVA_OPTIONS": JVM_OPTIONS}
@@ -61,22 +63,28 @@ def master(tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.fixture
+def spark_submit(monkeypatch: pytest.MonkeyPatch) -> Sequence[str]:
+    """Return the start of a `spark-submit` command, and set its environment."""
+    for name, value in {**JVMS, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}.items():
+        monkeypatch.setenv(name, value)
+    return (str(SPARK_HOME / "bin" / "spark-submit"),)
+
+
+@pytest.fixture
 def submitted(
-    master: str, broker: EmbeddedBroker, folder: Path, monkeypatch: pytest.MonkeyPatch
+    master: str, broker: EmbeddedBroker, folder: Path, spark_submit: Sequence[str]
 ) -> Iterator[MonitorProcess]:
     """Return a monitor that is submitted as in the image's manifest: the jars are on the class path.
 
     Its settings contain only Spark's UI port and a master that must be ignored.
     """
     jars = ":".join(map(str, resolve("spark")))
-    for name, value in {**JVMS, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}.items():
-        monkeypatch.setenv(name, value)
     command = [
         "setsid",  # its own process group: `tini -g` signals both the JVM and the driver's Python
-        *(str(SPARK_HOME / "bin" / "spark-submit"), "--master", master),
+        *(*spark_submit, "--master", master),
         *("--conf", f"spark.driver.extraClassPath={jars}", "--conf", f"spark.executor.extraClassPath={jars}"),
         *("--conf", "spark.executor.memory=1g", "--conf", f"spark.executorEnv.PYTHONPATH={ROOT}"),
-        *(str(ROOT / "deploy" / "image" / "submitted.py"), "run", "--log-level", "DEBUG"),
+        *(SUBMITTED, "run", "--log-level", "DEBUG"),
     ]
     conf = json.dumps({"spark.ui.enabled": "true", "spark.ui.port": str(free_port())})
     settings = {"SPARK__MASTER": "local[1]", "SPARK__CONF": conf}
@@ -122,6 +130,20 @@ def test_two_workers_of_a_spark_master_write_the_same_rows_as_one_machine(
         _agree(submitted, locally, ("assignment_drift", "assignment_imbalance"), [*before, permanent])
         assert any("'verdict': 'match'" in row for row in _rows(locally, "assignment_drift", [permanent]))
         assert locally.stop() == 0
+
+
+def test_without_the_jars_on_the_class_path_the_start_fails_and_names_the_two_options(
+    broker: EmbeddedBroker, folder: Path, spark_submit: Sequence[str], name: str
+):
+    """deploy/README.md did not have the options. `run` repeated "Failed to find data source: kafka" forever."""
+    create_topics(broker, {name: 4})
+    with _members(broker, name, name):  # the monitor starts Spark only if __consumer_offsets exists
+        pass
+    command = [*spark_submit, "--master", "local[1]", SUBMITTED, "run"]
+    monitor = MonitorProcess(broker.bootstrap_servers, folder, command=command).start()
+    assert monitor.process is not None
+    assert monitor.process.wait(60) == STAYS
+    assert "Error: the monitor's jars are not on Spark's class path: call `spark-submit`" in monitor.log.read_text()
 
 
 def _agree(submitted: MonitorProcess, locally: MonitorProcess, tables: Sequence[str], groups: Collection[str]) -> None:

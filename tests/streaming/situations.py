@@ -194,7 +194,7 @@ def listed(state: str, group_type: str = "classic", protocol_type: str = "consum
 SITUATIONS = {
     "stable": Situation("the assignment equals range's, and all records are read", STABLE, CAUGHT_UP),
     "behind": Situation("the group has lag", STABLE, BEHIND),
-    "late": Situation("the group has been behind for a minute and catches up", STABLE, BEHIND, late_for_samples=3),
+    "late": Situation("the group has been behind for six minutes and catches up", STABLE, BEHIND, late_for_samples=12),
     "late, no owner": Situation(
         "all waiting records are in a partition without an owner",
         [of(A, member("b")), NAMES],

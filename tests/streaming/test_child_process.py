@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 import psutil
+import pytest
 
 from streaming.child_process import ChildProcess
 
@@ -47,6 +48,12 @@ def test_a_child_outlives_the_thread_that_started_it(tmp_path: Path):
     time.sleep(0.3)
     assert children[0].exit_code is None
     children[0].kill()
+
+
+def test_the_constructor_raises_every_error_of_the_start(tmp_path: Path):
+    """A command with a zero byte is a ValueError. Later, the object had no process, and each call failed."""
+    with pytest.raises(ValueError, match="null byte"):
+        ChildProcess(["true", "a\0b"], tmp_path / "output")
 
 
 def test_a_child_that_ignores_sigterm_is_killed_after_the_grace_period(tmp_path: Path):

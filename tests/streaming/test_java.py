@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from streaming.errors import STAYS
 from streaming.java import SUPPORTED_JAVA_VERSIONS, JavaError, feature_version, find_java, java_version
 
 if TYPE_CHECKING:
@@ -51,6 +52,20 @@ def test_an_unsupported_java_version_is_named_with_the_remedy(
         find_java()
     assert str(error.value).startswith(f"Java {version} found at {java}, but 17 or 21 is required: apt install ")
     assert "\n" not in str(error.value)
+
+
+def test_a_user_id_without_an_account_is_named_before_java_starts(monkeypatch: pytest.MonkeyPatch):
+    """With `docker run --user 12345`, `run` showed a Java stack trace, and `doctor` reported no problem.
+
+    The container's supervisor started the monitor forever.
+    """
+    monkeypatch.setattr("pwd.getpwuid", dict[int, str]().__getitem__)
+    monkeypatch.setattr("os.getuid", lambda: 12345)
+    with pytest.raises(
+        JavaError, match=r"^user id 12345 has no account on this machine.*: run the monitor as"
+    ) as error:
+        find_java()
+    assert error.value.exit_code == STAYS
 
 
 def test_a_java_home_without_java_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -143,7 +143,7 @@ def shown_by_metrics(had: Shown) -> dict[str, Any]:
         "remedy": (skew[0]["remedy"] or None) if skew else None,
         "conditions": {(name.removeprefix("condition="), int(1000 * at)) for name, at in since.items()},
         "lag": value("group_lag"),
-        "lag_unknown": {one["reason"] for one in labels("lag_unknown_partitions")} - {"blocked"},
+        "lag_unknown": {one["reason"] for one in labels("lag_unknown_partitions")},
         "lag_seconds": value("group_lag_seconds"),
         "status": status[0]["status"] if status else None,
         "records_lost": value("group_records_lost"),
@@ -218,14 +218,18 @@ def command_cells(report: GroupReport) -> list[str]:
     lag, members = report.lag, report.members
     rates = lag.consumed_records_per_second, lag.produced_records_per_second
     timeouts = (members.session_timeouts_ms, members.rebalance_timeouts_ms)
+    unknown_leader = "?" if report.membership.group_type == "classic" else ""
+    of_members = [
+        unknown_leader if members.leader is None else f"{members.leader.client_id} {members.leader.client_host}",
+        *(", ".join(duration(one / 1000) for one in each) or "?" for each in timeouts),
+    ]
     return [
         whole(lag.records),
         report.cause.text if report.cause else "",
         utc(lag.last_commit_ms),
         *map(amount, rates),
         catch_up(lag.records, *rates, lag.catch_up_seconds),
-        "?" if members.leader is None else f"{members.leader.client_id} {members.leader.client_host}",
-        *(", ".join(duration(one / 1000) for one in of_members) or "?" for of_members in timeouts),
+        *(["", "", ""] if report.membership.members == 0 else of_members),
     ]
 
 

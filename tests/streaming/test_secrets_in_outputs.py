@@ -75,7 +75,7 @@ def test_no_page_no_document_no_metric_and_no_file_shows_a_secret(
 ) -> None:
     """If a table could not be read, the page and the API showed its address, with the key of the storage."""
 
-    def refuse(uri: str) -> None:
+    def refuse(uri: str, *_: object) -> None:
         raise error(f"Generic S3 error: error sending request for url ({uri}/_delta_log?list-type=2): timeout\nmore")
 
     monkeypatch.setattr(streaming.delta.stored_table, "DeltaTable", refuse)

@@ -12,7 +12,7 @@ from streaming.cli.text.conditions import Row, condition_title, format_since
 from streaming.cli.text.fairness import evaluate_fairness, fairness_summary
 from streaming.cli.text.terminal import escape_text
 from streaming.evaluation.assignment.assignment_inputs import assigned_partitions, assignment_inputs
-from streaming.events import POLLED_PARTITION, Position
+from streaming.events import CLASSIC, POLLED_PARTITION, Position
 from streaming.group.advance import advance
 from streaming.group.listing import DescribedGroup, DescribedMember, ListedGroup, held_partitions
 from streaming.group.printable import by_topic, in_ranges
@@ -178,11 +178,15 @@ def reported_cells(group: Mapping[str, Any] | None, *, verbose: bool) -> list[st
     cause_and_advice = [] if cause is None else [text for text in (cause["text"], cause["advice"]) if text]
     cells = [whole(lag), escape_text(" ".join(cause_and_advice))]
     if verbose:
-        leader = group["leader"]
         consumed, produced = group["consumed_records_per_second"], group["produced_records_per_second"]
         cells += [utc(group["last_commit_ms"]), amount(consumed), amount(produced)]
         cells.append(catch_up(lag, consumed, produced, group["catch_up_seconds"]))
-        leader_name = None if leader is None else f"{leader['client_id']} {leader['client_host']}".strip()
+        if group["member_count"] == 0:
+            return [*cells, "", "", ""]
+        leader = group["leader"]
+        leader_name = None if group["group_type"] == CLASSIC else ""
+        if leader is not None:
+            leader_name = f"{leader['client_id']} {leader['client_host']}".strip()
         cells += _terminal_cells([leader_name])
         cells += [_timeouts(group["session_timeouts_ms"]), _timeouts(group["rebalance_timeouts_ms"])]
     return cells

@@ -56,7 +56,8 @@ def lines_between(root: str, cluster: str | None, group: str, ends: Sequence[str
     one, other = known
     found = 0
     moments_ms = [end for end in known if not isinstance(end, Generation)]
-    for name, reader, coverage in _readers(root, cluster, moments_ms):
+    readers = _readers(root, cluster, moments_ms)
+    for name, reader, coverage in readers:
         comparison = reader.compare(group, one, other)
         if comparison is not None:
             found += 1
@@ -65,7 +66,21 @@ def lines_between(root: str, cluster: str | None, group: str, ends: Sequence[str
             else:
                 yield from _comparison_lines(name, group, comparison)
     if not found:
-        raise RemedyError(_no_row(root, group))
+        missing = (text for name, reader, _ in readers for text in _missing_generations(name, reader, group, known))
+        raise RemedyError(next(missing, _no_row(root, group)))
+
+
+def _missing_generations(
+    cluster: str, reader: PastReader, group: str, ends: Sequence[int | Generation]
+) -> Iterator[str]:
+    last = reader.generation(group, now_ms())
+    for end in ends:
+        if last is not None and isinstance(end, Generation) and reader.generation(group, end) is None:
+            yield (
+                f"the tables contain no generation {end.generation_id} of {group!r} in cluster {cluster}. The last"
+                f" generation is {_shown(last['generation_id'])}: run `rebalance-monitor history` without --between to"
+                " see all stored rebalances"
+            )
 
 
 def _no_row(root: str, group: str) -> str:

@@ -57,15 +57,19 @@ ASSIGNMENT_DRIFT = Table(
                 " assignment. `withheld` means that some partitions get an owner only in the next round of a"
                 " cooperative rebalance. `differs_from_java` means that the assignment breaks no rule, but that the"
                 " Java client would compute a different assignment. `rebalancing` means that the generation or epoch"
-                " has no assignment yet. `unknown` means that an input of the comparison is missing. `not_evaluated`"
-                " means that the monitor does not implement the strategy, or that your own strategy failed. If"
-                " `is_group_strategy` is false, the verdict is `same`, `differs`, `unknown` or `not_evaluated`",
+                " has no assignment yet. `unknown` means that an input of the comparison is missing, or that `reason`"
+                " is `too_many_records`. `not_evaluated` means that the monitor does not implement the strategy, or"
+                " that your own strategy failed. If `is_group_strategy` is false, the verdict is `same`, `differs`,"
+                " `unknown` or `not_evaluated`",
             ),
             text(
                 "reason",
-                "reason for the verdict `unknown`, `not_evaluated` or `differs_from_java`. For the verdict `drift`, the"
-                " value shows why the monitor checked only the rules that all strategies share. If the monitor checked"
-                " all rules of the strategy, the value is empty. For all other verdicts, the value is also empty",
+                "reason for the verdict `unknown`, `not_evaluated` or `differs_from_java`. `too_many_records` means"
+                " that one micro-batch contained more than 50 records of the group, for example after the monitor was"
+                " stopped. The monitor compares only the last 50 assignments. Each older assignment has only a row for"
+                " the group's own strategy. For the verdict `drift`, the value shows why the monitor checked only the"
+                " rules that all strategies share. If the monitor checked all rules of the strategy, the value is"
+                " empty. For all other verdicts, the value is also empty",
             ),
             int32("drift_partitions", _DRIFT_PARTITIONS),
             column(

@@ -36,10 +36,10 @@ ASSIGNMENT_IMBALANCE = Table(
     "assignment_imbalance",
     "how evenly the work of one generation is distributed. The column `scope` shows who shares the work: all members,"
     " all client hosts, or the subscribers of one topic. If `measure` is `partitions`, the monitor writes rows for each"
-    " evaluated generation. If `measure` is `lag` or `throughput`, the monitor writes the first row of an assignment"
-    " when it measures the lag or the throughput for the first time. Later, the monitor writes a new row if the score"
-    " changed by at least ten points since the last row. It also writes a new row if `score_reason` or `unknown_reason`"
-    " changed",
+    " evaluated generation, but not if its `reason` in `assignment_drift` is `too_many_records`. If `measure` is `lag`"
+    " or `throughput`, the monitor writes the first row of an assignment when it measures the lag or the throughput for"
+    " the first time. Later, the monitor writes a new row if the score changed by at least ten points since the last"
+    " row. It also writes a new row if `score_reason` or `unknown_reason` changed",
     pa.schema(
         [
             *_MEASURED,
@@ -48,7 +48,7 @@ ASSIGNMENT_IMBALANCE = Table(
             text("measure", "measured work: `partitions`, `lag` (in records) or `throughput` (in records per second)"),
             text(
                 "scope",
-                "participants that the row compares. `member` means all members. `host` means all client hosts."
+                "kind of the participants in this row. `member` means all members. `host` means all client hosts."
                 " `topic` means the subscribers of one topic",
             ),
             text("topic", "name of the topic if `scope` is `topic`. Otherwise null"),
@@ -117,10 +117,10 @@ ASSIGNMENT_IMBALANCE = Table(
                 " Topic skew means that the same members have the extra partitions of several topics. The field"
                 " `members` contains the members with the most extra partitions (at most ten members). All these"
                 " members have an extra partition in the same number of topics. The field `topics` is the number of"
-                " these topics. The field `surplus_partitions` is the number of partitions that the busiest members"
-                " together own now, minus their number in the fairest valid assignment. Null if there is no skew, if"
-                " `measure` is not `partitions`, or if `scope` is not `member`. To find the strategy that removes the"
-                " skew, use the column `removes_topic_skew` of the table `what_if`",
+                " these topics. The field `surplus_partitions` compares the partitions that the busiest members own"
+                " together: their number now, minus their number in the fairest valid assignment. Null if there is no"
+                " skew, if `measure` is not `partitions`, or if `scope` is not `member`. To find the strategy that"
+                " removes the skew, use the column `removes_topic_skew` of the table `what_if`",
             ),
             NOT_KNOWN,
         ]

@@ -98,7 +98,7 @@ GROUP_GENERATIONS = Table(
             ),
             texts(
                 "not_known",
-                "names of the values that the monitor does not know: `group_epoch`, `member_metadata`,"
+                "names of the values that are unknown in this row. Possible names: `group_epoch`, `member_metadata`,"
                 " `current_assignment`, `target_assignment`, `resolved_regex`, `unreadable_record`, `topic_names`,"
                 " `member_subscription` and `member_assignment`. `unreadable_record` means that the monitor could not"
                 " decode a record of the group. `topic_names` means that the names of some topics are unknown, so the"
@@ -219,7 +219,7 @@ REBALANCES = Table(
             ),
             texts(
                 "not_known",
-                "names of the values that the monitor does not know, for example `group_epoch`, `member_metadata` or"
+                "names of the values that are unknown in this row, for example `group_epoch`, `member_metadata` or"
                 " `member_assignment`",
             ),
             texts(

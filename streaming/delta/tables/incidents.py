@@ -49,8 +49,8 @@ INCIDENTS = Table(
             time("since_time", "time when the first evidence of the incident started"),
             time(
                 "quiet_since_time",
-                "time of the first sample without active evidence. If no evidence starts within ten minutes after this"
-                " time, the incident ends. Null while any evidence is active",
+                "time of the first sample in which no evidence is active. If no evidence starts within ten minutes"
+                " after this time, the incident ends. Null while any evidence is active",
             ),
             time(
                 "end_time",
@@ -64,8 +64,9 @@ INCIDENTS = Table(
             text(
                 "cause",
                 "cause of the incident. The cause is `coordinator_gone`, `coordinator`, `client_host`,"
-                " `no_coordinator`, `no_members`, `records_lost`, `unknown`, the name of a condition, or the name of a"
-                " cause of lag. The rules are in `streaming/evaluation/incidents/incident_cause.py`",
+                " `no_coordinator`, `no_members`, `open_transaction`, `records_lost`, `rewound`, `unknown`, the name of"
+                " a condition, or the name of a cause of lag. The rules are in"
+                " `streaming/evaluation/incidents/incident_cause.py`",
             ),
             text("runbook_section", "section of the runbook for this cause"),
             texts(

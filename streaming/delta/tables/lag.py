@@ -30,7 +30,8 @@ GROUP_LAG = Table(
     "group_lag",
     "the lag of one group in one partition at one sample. Only partitions with a committed offset have rows. The"
     " monitor writes to the table every `sampling.lag_table_seconds`. Each write contains the partitions whose offsets"
-    " or lag changed since the last write. The first write of each UTC date contains all partitions. So all values are"
+    " or lag changed since the last write. If nothing changed, the write contains one unchanged row, which proves that"
+    " the monitor measured the cluster. The first write of each UTC date contains all partitions. So all values are"
     " those at `sampled_time`, which can be up to one day ago if the offsets stand still. If the group's"
     " commit for a partition was deleted or expired, or if the group no longer reads the topic, the monitor writes one"
     f" final row for the partition. In this row, `unknown_reason` is `{OFFSET_DELETED}` or `{NOT_SUBSCRIBED}`, and all"
@@ -53,7 +54,8 @@ GROUP_LAG = Table(
                 "lag",
                 "number of records that the group has not committed. The value is `end_offset` minus"
                 " `committed_offset`. If the log has no record at `committed_offset`, the value is `end_offset` minus"
-                " the offset of the next record. Null if unknown",
+                " the offset of the next record. So records that retention has deleted do not count, although"
+                " `kafka-consumer-groups.sh` counts them. Null if unknown",
             ),
             text(
                 "unknown_reason",
@@ -66,7 +68,7 @@ GROUP_LAG = Table(
             float64(
                 "lag_seconds",
                 "age of the oldest record that the group has not committed, in seconds, at `sampled_time`. While the"
-                " offsets stand still, the partition gets no new row, but the age grows with the clock. Null if"
+                " offsets stand still, the partition usually gets no new row, but the age grows with the clock. Null if"
                 " unknown",
             ),
             text(
@@ -125,7 +127,7 @@ PARTITION_STATUS = Table(
             int64(
                 "committed_offset", "offset that the group committed. After a restart, the group reads from this offset"
             ),
-            int64("lag", "number of records that the group has not committed yet. Null if unknown"),
+            int64("lag", "number of records that the group has not committed yet, as in `group_lag`. Null if unknown"),
             int64(
                 "records_lost",
                 "number of records that retention deleted before the group committed them. The value can be too high,"
@@ -141,9 +143,9 @@ PARTITION_STATUS = Table(
                 "seconds_until_lost",
                 "estimated seconds from `sampled_time` until retention deletes records that the group has not"
                 " committed. The value is 0 if retention has already deleted unread records. Null if unknown, if there"
-                " is no lag, or if the topic has no retention. The monitor computes the estimate from the growth rate"
-                " of the log start offset, and from the topic's `retention.ms`. If the topic's `retention.bytes` is -1,"
-                " the estimate usually does not use the growth rate",
+                " is neither lag nor loss, or if the topic has no retention. The monitor computes the estimate from the"
+                " growth rate of the log start offset, and from the topic's `retention.ms`. If the topic's"
+                " `retention.bytes` is -1, the estimate usually does not use the growth rate",
             ),
             text(
                 "seconds_until_lost_kind",

@@ -112,7 +112,7 @@ def rule_violations(snapshot: GroupSnapshot, previous: RuleViolations | None) ->
 
 
 def with_unowned(snapshot: GroupSnapshot, previous: RuleViolations | None) -> RuleViolations | None:
-    """Check only rule 3. A record sets the start time of an unowned partition (rule 4), so each record is checked."""
+    """Check only rule 3, at each record, because each can set the start time of an unowned partition (rule 4)."""
     is_unreadable = snapshot.state == UNKNOWN and snapshot.classic is None and snapshot.modern is None
     if previous is not None and is_unreadable:
         return RuleViolations(previous.unowned, is_known=False)
@@ -176,6 +176,7 @@ def _find_unowned(
         is_older = sampled.sampled_at_ms < written_at_ms
         did_exist = is_older or is_certain(snapshot, sampled)
         since_ms = written_at_ms if did_exist else max(written_at_ms, sampled.known_since_ms)
+        proven = max(held, default=-1) + 1 if is_older else count  # partitions with a lower number certainly exist
         for partition in range(count):
             at = topic, partition
             if partition not in held:
@@ -183,7 +184,7 @@ def _find_unowned(
                     *at,
                     since_ms=min(known_since_ms.get(at, since_ms), since_ms),
                     is_withheld=at in claimed,
-                    is_pending=is_older and partition > max(held, default=-1),
+                    is_pending=partition >= proven,
                 )
 
 

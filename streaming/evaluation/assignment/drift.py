@@ -16,6 +16,7 @@ the group's own strategy, the first rule that applies determines the verdict:
    - `resolved_regex`: the topics of a KIP-848 member's regular expression are unknown. Coordinators never return the
      topics of a regular expression.
    - `topic_names`: the target of a KIP-848 member contains the id of a deleted topic, so the name is unknown.
+   - `too_many_records`: a batch contains many newer records of the group (`apply_batch`).
 
 3. The verdict is `match` if every partition has the owner that the replay computes. Rule 3 applies to all client
    libraries. If a Java leader uses `range` and racks are known, the monitor accepts two results: with racks (Java 3.5
@@ -82,6 +83,7 @@ EXACT_STRATEGIES = frozenset({"range", "roundrobin"})
 """Strategies with exactly one correct result for each order of the members. The order depends on the library."""
 
 METADATA_MISSING = "metadata_missing"
+TOO_MANY_RECORDS = "too_many_records"
 
 _COOPERATIVE = "cooperative-sticky"
 

@@ -107,15 +107,20 @@ def _assignment(cause: Cause) -> str:
     )
 
 
-def _slow(cause: Cause) -> str:
+def _slow_member(cause: Cause) -> str:
+    others = f"The other members consume {_rate(cause.others_consumed_records_per_second)} on average."
+    return f"Slow member: {cause.member} {_progress(cause)}. {others} Only the partitions of this member lag."
+
+
+def _slow_host(cause: Cause) -> str:
+    others = f"Members on other hosts consume {_rate(cause.others_consumed_records_per_second)} on average."
+    on_host = f"a member on {host_name(cause.client_host)} {_progress(cause)} on average"
+    return f"Slow host: {on_host}. {others} Only the partitions of this host lag."
+
+
+def _progress(cause: Cause) -> str:
     produced, consumed = _rate(cause.produced_records_per_second), _rate(cause.consumed_records_per_second)
-    progress, others = f"receives {produced} and consumes {consumed}", _rate(cause.others_consumed_records_per_second)
-    if cause.kind == SLOW_MEMBER:
-        consumes = f"The other members consume {others} on average."
-        return f"Slow member: {cause.member} {progress}. {consumes} Only the partitions of this member lag."
-    consumes = f"Members on other hosts consume {others} on average."
-    on_host = f"a member on {host_name(cause.client_host)} {progress} on average"
-    return f"Slow host: {on_host}. {consumes} Only the partitions of this host lag."
+    return f"receives {produced} and consumes {consumed}"
 
 
 def _under_provisioned(cause: Cause) -> str:
@@ -126,7 +131,6 @@ def _under_provisioned(cause: Cause) -> str:
 
 
 _UNKNOWN_TEXTS: Final = {
-    OPEN_TRANSACTION: "an open transaction blocks every late partition",
     CATCHING_UP: "the group consumes faster than producers write, so the cause has ended",
     OWNERS_UNKNOWN: "the owners of the partitions are unknown",
     RATES_UNKNOWN: "the consume rates or the produce rates are unknown",
@@ -135,6 +139,8 @@ _UNKNOWN_TEXTS: Final = {
 
 
 def _unknown(cause: Cause) -> str:
+    if cause.reason == OPEN_TRANSACTION:
+        return "Open transaction: an open transaction of a producer blocks every late partition."
     return f"Cause unknown: {_UNKNOWN_TEXTS[cause.reason]}."
 
 
@@ -143,8 +149,8 @@ _TEXTS: Final = {
     STOPPED: _stopped,
     HOT_PARTITION: _hot_partition,
     ASSIGNMENT: _assignment,
-    SLOW_MEMBER: _slow,
-    SLOW_HOST: _slow,
+    SLOW_MEMBER: _slow_member,
+    SLOW_HOST: _slow_host,
     UNDER_PROVISIONED: _under_provisioned,
     UNKNOWN: _unknown,
 }

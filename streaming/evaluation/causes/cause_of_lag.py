@@ -16,7 +16,8 @@ minutes (`evaluation.lag.rates`). Rules 2 to 9 ignore late partitions that are b
 4. `unknown` (`owners_unknown`, `rates_unknown`): the owner or a rate of a partition is unknown. Rules 5 to 9 compare
    rates of members, so all owners and rates must be known.
 5. `unknown` (`catching_up`): the group consumes the late partitions faster than producers write to them. So the cause
-   of the lag has already ended. `unknown` (`rates_unknown`): the group had no members for at least EXPLAINING_SHARE of
+   of the lag has already ended. If the speed of a partition is known (`lateness.py`, rule 5), its consume rate is the
+   speed times its produce rate. `unknown` (`rates_unknown`): the group had no members for at least EXPLAINING_SHARE of
    the last WINDOW_MS. The rates also contain this time, so they do not show what the members can consume.
 6. `hot_partition`: the produce rate of one late partition is too high for any member. The produce rate of the hot
    partition exceeds its owner's capacity (`capacity.py`) and each member's consume rate. The produce rate is also at
@@ -118,11 +119,7 @@ def _rebalancing(facts: LagFacts, late: Sequence[PartitionWork]) -> Cause | None
         return None
     lost_share = min(1.0, facts.lost_ms / facts.window_ms)
     is_interrupted = facts.rebalances >= MIN_REBALANCES and not _has_recent_commit(facts, facts.partitions)
-    consumed, produced = _rates(late)
-    is_explained = lost_share >= 0.5
-    if not is_explained and lost_share >= EXPLAINING_SHARE and consumed is not None and produced is not None:
-        is_explained = consumed / (1 - lost_share) >= produced
-    if not is_explained and not is_interrupted:
+    if not (lost_share >= 0.5 or is_interrupted or _explains_lag(lost_share, late)):
         return None
     return Cause(
         REBALANCING,
@@ -130,6 +127,14 @@ def _rebalancing(facts: LagFacts, late: Sequence[PartitionWork]) -> Cause | None
         lost_seconds=lost_share * facts.window_ms / 1000,
         rebalances=facts.rebalances,
     )
+
+
+def _explains_lag(lost_share: float, late: Sequence[PartitionWork]) -> bool:
+    """Return True if the lost time explains the lag (rule 2, case b)."""
+    consumed, produced = _rates(late)
+    if lost_share < EXPLAINING_SHARE or consumed is None or produced is None:
+        return False
+    return consumed / (1 - lost_share) >= produced
 
 
 def _stopped(facts: LagFacts, late: Sequence[PartitionWork]) -> Cause | None:
@@ -156,10 +161,16 @@ def _inputs_unknown(facts: LagFacts, _: Sequence[PartitionWork]) -> Cause | None
 
 
 def _catching_up(_: LagFacts, late: Sequence[PartitionWork]) -> Cause | None:
-    consumed, produced = _rates(late)
+    consumed, produced = total(_recent_rate(one) for one in late), _rates(late)[1]
     if consumed is None or produced is None or consumed - produced <= MIN_GAIN * max(consumed, produced):
         return None
     return Cause(UNKNOWN, CATCHING_UP)
+
+
+def _recent_rate(one: PartitionWork) -> float | None:
+    if one.speed is None or one.produced_records_per_second is None:
+        return one.consumed_records_per_second
+    return one.speed * one.produced_records_per_second
 
 
 def _rates_contain_outage(facts: LagFacts, _: Sequence[PartitionWork]) -> Cause | None:

@@ -28,8 +28,8 @@ Amount = TypeVar("Amount", int, float)
 class PartitionWork(NamedTuple):
     """The work of one partition with a committed offset, at one sample. None means unknown.
 
-    `member_id` is the owner, or empty if the partition has no owner or an unknown owner. `is_late` is defined in
-    `lateness.py`. `is_blocked` is True if the oldest unread record belongs to an open transaction.
+    `member_id` is the owner, or empty if the partition has no owner or an unknown owner. `lateness.py` defines
+    `is_late` and `speed`. `is_blocked` is True if the oldest unread record belongs to an open transaction.
     """
 
     topic: str
@@ -40,6 +40,7 @@ class PartitionWork(NamedTuple):
     status: str | None = None
     last_commit_ms: int = 0
     is_late: bool = False
+    speed: float | None = None
     is_blocked: bool = False
     member_id: str = ""
 

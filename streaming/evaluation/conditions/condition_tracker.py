@@ -292,7 +292,6 @@ class ConditionTracker:
         known: dict[Key, Condition] = {}
         active: dict[str, tuple[Condition, ...]] = {}
         begun: list[ConditionChange] = []
-        ended: list[ConditionChange] = []
         for group_id, by_name in details.items():
             now_ms = self._now_ms(group_id, inputs) or 0
             for name, detail in by_name.items():
@@ -304,16 +303,21 @@ class ConditionTracker:
                 known[group_id, name] = condition
                 active[group_id] = (*active.get(group_id, ()), condition)
                 begun += [] if before else [ConditionChange(group_id, condition, active=True, read_up_to_ms=now_ms)]
-        for (group_id, name), condition in self._known.items():
-            if (group_id, name) in known:
-                continue
-            record = inputs.groups.get(group_id)
-            read_up_to_ms = None if record is None else self._now_ms(group_id, inputs)
-            if record is not None and not record.snapshot.is_over and read_up_to_ms is None:
-                known[group_id, name] = condition
-            else:
-                ended.append(ConditionChange(group_id, condition, active=False, read_up_to_ms=read_up_to_ms))
-        return ConditionEvaluation(active, (*ended, *begun), known)
+        missing = {key: condition for key, condition in self._known.items() if key not in known}
+        unknown = {key: condition for key, condition in missing.items() if self._is_unknown(key[0], inputs)}
+        ended = [
+            ConditionChange(key[0], condition, active=False, read_up_to_ms=self._ended_at_ms(key[0], inputs))
+            for key, condition in missing.items()
+            if key not in unknown
+        ]
+        return ConditionEvaluation(active, (*ended, *begun), {**known, **unknown})
+
+    def _is_unknown(self, group_id: str, inputs: ConditionInputs) -> bool:
+        record = inputs.groups.get(group_id)
+        return record is not None and not record.snapshot.is_over and self._now_ms(group_id, inputs) is None
+
+    def _ended_at_ms(self, group_id: str, inputs: ConditionInputs) -> int | None:
+        return self._now_ms(group_id, inputs) if group_id in self._groups else None
 
 
 def _silence_conditions(

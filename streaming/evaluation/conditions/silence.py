@@ -52,9 +52,9 @@ SILENT_STATIC_MEMBER = "silent_static_member"
 class GroupCommits:
     """The commits of a group.
 
-    `partitions` is the number of committed partitions. `wait` is True if records wait. `wait_seconds` is the known age
-    of the oldest unread record, or 0 if no record waits. Records that an open transaction blocks do not count. If
-    `wait` is None, the oldest unread record may be older than `wait_seconds`.
+    `partitions` is the number of committed partitions. `wait` is True if records wait, and None if unknown.
+    `wait_seconds` is the known age of the oldest unread record, or 0 if no record waits. Records that an open
+    transaction blocks do not count. If `wait` is None, the oldest unread record may be older than `wait_seconds`.
     """
 
     last_ms: int
@@ -85,7 +85,8 @@ def silence_condition(
 ) -> str | None:
     """Return the name of the active condition, or None if no condition is active (rules 12 and 13).
 
-    `rebalancing_ms` is the time for which listings have shown the group in a rebalance.
+    `listed_state` is None if the listing does not show the state. `rebalancing_ms` is the time for which listings have
+    shown the group in a rebalance.
 
     >>> silence_condition(True, None, None, Limits()), silence_condition(True, "Stable", None, Limits())
     ('stuck_rebalance', 'silent_group')

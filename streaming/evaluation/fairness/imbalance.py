@@ -1,6 +1,6 @@
 """Measure how evenly the work is shared. Work is the number of partitions, the lag or the throughput.
 
-The monitor compares the work of members, of client hosts, and of the subscribers of each topic.
+The monitor compares members with each other, client hosts with each other, and the subscribers of each topic.
 `assignors/fairness/evenness.py` defines the measures. Example: 5 members share 7 partitions, so the mean is 1.4. If the
 members have 3, 1, 1, 1 and 1 partitions, max/mean is 2.14, and there is one excess partition. If the members have 2, 2,
 1, 1 and 1 partitions, max/mean is 1.43. In the second example, there is no excess partition, because the busiest member
@@ -53,7 +53,7 @@ from streaming.evaluation.fairness.participants import Participants, SharedWork,
 PARTITIONS = "partitions"
 LAG = "lag"
 THROUGHPUT = "throughput"
-"""Kinds of work. The unit of `throughput` is records per second, from the growth of end offsets."""
+"""Kinds of work. `throughput` is in records per second. It is the growth of the end offsets."""
 
 Weights = Mapping[TopicPartition, float | None]
 """The work of each partition, in the unit of the measure. None means unknown."""

@@ -5,18 +5,20 @@ Evidence (`evidence.py`):
 1. Evidence is one fact about one group: an active condition, the cause of its lag, lost unread records, a lag above
    `max_lag_seconds`, or a missing coordinator. The coordinator of a group with members is missing if the group's
    partition of `__consumer_offsets` has had no leader for LEADERLESS_MS. Evidence is identified by its source, its name
-   and its group. So evidence that ends and starts again while its incident is open counts as the same evidence. If the
-   cause of lag is that the group has no members, the name of the evidence is `no_members` instead of `stopped`.
+   and its group. So evidence that ends and starts again while its incident is open counts as the same evidence. The
+   name of evidence about a cause of lag is the kind of the cause. But the reasons `no_members` and `open_transaction`
+   are names of their own, because they need different advice.
 2. Some facts are not evidence. `rolling_restart` is a normal deployment. `subscription_mismatch` is harmless and can
-   last for months. A cause of lag with the kind `unknown` is evidence only while the lag is above the limit
-   `max_lag_seconds`. A single rebalance is not evidence, because rebalances are normal. A group with `ignore_alerts`
-   has no evidence.
+   last for months. A cause of lag with the kind `unknown`, and the status REWIND (name `rewound`), are evidence only
+   while the lag is above the limit `max_lag_seconds`. For example, producers of Flink keep a transaction open until the
+   next checkpoint, and operators reset offsets on purpose. A single rebalance is not evidence, because rebalances are
+   normal. A group with `ignore_alerts` has no evidence.
 3. If it is unknown whether evidence is active, the evidence neither starts nor ends. Evidence of a group is unknown if
    an open transaction blocks the group. Evidence about lag is also unknown if the lag of an existing partition is
    unknown. While the cluster is not ready, the query does not read the commits. So all evidence except `no_coordinator`
-   is unknown. The evidence `no_coordinator` ends only if a sample shows the new leader. The evidence "lag above the
-   limit" ends only when the lag is at most LAG_END_RATIO times the limit. So the evidence stays active while the
-   lag varies around the limit.
+   is unknown. The evidence `no_coordinator` ends only if a sample shows the new leader. Evidence that starts only
+   above the limit `max_lag_seconds` ends if the lag is at most LAG_END_RATIO times the limit. So the evidence stays
+   active while the lag varies around the limit.
 4. The text, the coordinator, the hosts and the topics of evidence do not change after its start. Usually, the
    coordinator is the leader of the group's partition of `__consumer_offsets`. A former leader is *gone* if it leads no
    partition of `__consumer_offsets` any more. A gone leader still counts as the coordinator while the partition has no

@@ -6,13 +6,17 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
-from streaming.evaluation.causes.cause import NO_MEMBERS, UNDER_PROVISIONED, UNKNOWN
+from streaming.evaluation.causes.cause import NO_MEMBERS, OPEN_TRANSACTION, UNDER_PROVISIONED, UNKNOWN, Cause
+from streaming.evaluation.lag.status import Status
 from streaming.evaluation.phrases import in_words
 from streaming.evaluation.rebalances.condition_detectors import FLAPPING_MEMBER, HARMLESS, REBALANCE_STORM
 from streaming.evaluation.rebalances.rebalance_summary import RebalanceSummary
 from streaming.evaluation.report import GroupReport
 
 Source = Literal["condition", "lag_cause", "loss", "lag", "coordinator"]
+Fact = tuple[Source, str, int, str]
+"""Source, name, start and text of evidence."""
+
 CONDITION: Final = "condition"
 LAG_CAUSE: Final = "lag_cause"
 LOSS: Final = "loss"
@@ -22,6 +26,7 @@ COORDINATOR_LOSS: Final = "coordinator"
 
 RECORDS_LOST: Final = "records_lost"
 LAG_ABOVE_LIMIT: Final = "lag_above_limit"
+REWOUND: Final = "rewound"
 NO_COORDINATOR: Final = "no_coordinator"
 
 LEADERLESS_MS: Final = 30_000
@@ -118,11 +123,11 @@ def evidence_of(report: GroupReport, surroundings: GroupSurroundings, sampled_at
 
 
 def lag_cause_name(kind: str, reason: str) -> str:
-    """Return the name of the evidence about a cause of lag: the kind of the cause, or NO_MEMBERS.
+    """Return the name of the evidence about a cause of lag: the kind of the cause, NO_MEMBERS or OPEN_TRANSACTION.
 
-    A group without members needs different advice than a group whose members have stopped.
+    These two reasons need different advice than other causes of the same kind.
     """
-    return NO_MEMBERS if reason == NO_MEMBERS else kind
+    return reason if reason in {NO_MEMBERS, OPEN_TRANSACTION} else kind
 
 
 def is_above_limit(report: GroupReport) -> bool:
@@ -138,21 +143,34 @@ def has_lag_ended(report: GroupReport) -> bool:
     return not lag.seconds_is_bound and lag.seconds <= LAG_END_RATIO * report.limits.max_lag_seconds
 
 
-def _facts(report: GroupReport, coordinator: Coordinator, sampled_at_ms: int) -> Iterator[tuple[Source, str, int, str]]:
+def facts_of_late_group(report: GroupReport, sampled_at_ms: int) -> Iterator[Fact]:
+    """Yield the facts that become evidence only while the lag is above the limit (rule 2)."""
+    if report.cause is not None and report.cause.kind == UNKNOWN:
+        yield _cause_fact(report.cause, sampled_at_ms)
+    if report.lag.status == Status.REWIND.name:
+        text = "rewound: the committed offset of a partition decreased, so the group processes records a second time"
+        yield LAG, REWOUND, sampled_at_ms, text
+    limit = in_words(1000 * report.limits.max_lag_seconds)
+    yield LAG, LAG_ABOVE_LIMIT, sampled_at_ms, f"lag above the limit of {limit}"
+
+
+def _cause_fact(cause: Cause, sampled_at_ms: int) -> Fact:
+    since_ms = sampled_at_ms if cause.since_ms is None else cause.since_ms
+    return LAG_CAUSE, lag_cause_name(cause.kind, cause.reason), since_ms, cause.text.removesuffix(".")
+
+
+def _facts(report: GroupReport, coordinator: Coordinator, sampled_at_ms: int) -> Iterator[Fact]:
     for condition in report.conditions:
         if condition.name not in HARMLESS:
             name = condition.name.replace("_", " ")
             text = f"{name}: {condition.detail}" if condition.detail else name
             yield CONDITION, condition.name, condition.since_ms, text
-    cause = report.cause
-    if cause is not None and (cause.kind != UNKNOWN or is_above_limit(report)):
-        cause_since_ms = sampled_at_ms if cause.since_ms is None else cause.since_ms
-        yield LAG_CAUSE, lag_cause_name(cause.kind, cause.reason), cause_since_ms, cause.text.removesuffix(".")
+    if report.cause is not None and report.cause.kind != UNKNOWN:
+        yield _cause_fact(report.cause, sampled_at_ms)
     if report.lag.records_lost:
         yield LOSS, RECORDS_LOST, sampled_at_ms, "records lost: retention deleted records that the group had not read"
     if is_above_limit(report):
-        limit = in_words(1000 * report.limits.max_lag_seconds)
-        yield LAG, LAG_ABOVE_LIMIT, sampled_at_ms, f"lag above the limit of {limit}"
+        yield from facts_of_late_group(report, sampled_at_ms)
     since_ms = coordinator.leaderless_since_ms
     if since_ms is not None and sampled_at_ms - since_ms >= LEADERLESS_MS and report.membership.members:
         text = "no coordinator: the group cannot commit, because its partition of __consumer_offsets has no leader"
@@ -174,6 +192,6 @@ def _topics(source: Source, name: str, report: GroupReport, surroundings: GroupS
         return tuple(sorted((surroundings.topics_by_name or {}).get(name, ()))[:MAX_NAMES])
     cause = report.cause
     if source == LAG_CAUSE and cause is not None:
-        topic = cause.topic or (report.lag.worst_topic if cause.kind == UNDER_PROVISIONED else None)
+        topic = cause.topic or (report.lag.worst_topic if name in {UNDER_PROVISIONED, OPEN_TRANSACTION} else None)
         return (topic,) if topic else ()
     return ()

@@ -1,7 +1,9 @@
 """Name the cause of an incident. The first rule that applies determines the cause.
 
-The rules use all evidence that the incident lists, including evidence that has ended. So the cause does not change when
-evidence ends. In these rules, "all groups" means all groups with listed evidence.
+While evidence of a cause is active, the rules ignore causes whose evidence has ended. So the advice fits the present
+problem. If no such evidence is active, the rules use all evidence that the incident lists. So the cause remains while
+the group catches up, and after the end of the incident. In these rules, "all groups" means all groups with listed
+evidence.
 
 1. `coordinator_gone`: a coordinator links groups of the incident (`same_cause.py`), and leads no partition of
    `__consumer_offsets` any more. At least half of all groups must have this coordinator, and evidence that a
@@ -11,11 +13,12 @@ evidence ends. In these rules, "all groups" means all groups with listed evidenc
 4. The cause is the first name in PRECEDENCE that occurs in the evidence of at least half of all groups. If there is no
    such name, the cause is the first name in PRECEDENCE that occurs in any evidence. In PRECEDENCE, a problem comes
    before the problems that it can cause. For example, a hot partition can cause lag, and lag can cause lost records.
-5. `unknown`: the lag is above a limit, and its cause is unknown.
+5. `unknown`: the lag is above a limit, and its cause is unknown. This rule applies only if no other rule applies.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,7 +27,7 @@ from streaming.evaluation.conditions.commit_gaps import LONG_COMMIT_GAP
 from streaming.evaluation.conditions.missing_topics import SUBSCRIBED_TOPIC_MISSING
 from streaming.evaluation.conditions.reconciliation import STUCK_RECONCILIATION
 from streaming.evaluation.conditions.silence import SILENT_GROUP, SILENT_STATIC_MEMBER, STUCK_REBALANCE
-from streaming.evaluation.incidents.evidence import NO_COORDINATOR, RECORDS_LOST, Evidence
+from streaming.evaluation.incidents.evidence import NO_COORDINATOR, RECORDS_LOST, REWOUND, Evidence
 from streaming.evaluation.incidents.incident import CLIENT_HOST, COORDINATOR, Incident
 from streaming.evaluation.incidents.same_cause import COORDINATOR_EVIDENCE
 from streaming.evaluation.rebalances.condition_detectors import (
@@ -50,6 +53,8 @@ PRECEDENCE: Final = (
     ENDLESS_COOPERATIVE_REJOIN,
     FLAPPING_MEMBER,
     cause.ASSIGNMENT,
+    REWOUND,
+    cause.OPEN_TRANSACTION,
     cause.UNDER_PROVISIONED,
     STUCK_REBALANCE,
     STUCK_RECONCILIATION,
@@ -77,9 +82,14 @@ class IncidentCause:
     value: str = ""
 
     @property
+    def is_active(self) -> bool:
+        """True if evidence that shows the cause is active."""
+        return any(one.until_ms is None for one in self.evidence)
+
+    @property
     def first(self) -> Evidence:
-        """The earliest evidence that shows the cause."""
-        return self.evidence[0]
+        """The earliest active evidence that shows the cause. If none is active, the earliest evidence."""
+        return min(self.evidence, key=lambda one: (one.until_ms is not None, one.order))
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -89,8 +99,20 @@ class IncidentCause:
 
 def incident_cause(incident: Incident) -> IncidentCause:
     """Return the cause of an incident."""
-    of_brokers: list[IncidentCause] = []
-    of_hosts: list[IncidentCause] = []
+    named = [IncidentCause(name, _with_name(incident, name)) for name in PRECEDENCE]
+    possible = [one for one in (*_linked_causes(incident), *named) if one.evidence]
+    possible = [one for one in possible if one.is_active] or possible
+    common = [one for one in possible if 2 * len(one.groups) >= len(incident.listed_groups)]
+    return next(iter((*common, *(one for one in possible if not one.value))), IncidentCause(UNKNOWN, incident.evidence))
+
+
+def _with_name(incident: Incident, name: str) -> tuple[Evidence, ...]:
+    return tuple(one for one in incident.evidence if one.name == name)
+
+
+def _linked_causes(incident: Incident) -> Iterable[IncidentCause]:
+    """Return the causes of rules 1 to 3: first brokers, then hosts, each with the most groups first."""
+    of_brokers, of_hosts = list[IncidentCause](), list[IncidentCause]()
     for kind, value in incident.links:
         if kind == COORDINATOR:
             found = tuple(
@@ -101,16 +123,4 @@ def incident_cause(incident: Incident) -> IncidentCause:
         elif kind == CLIENT_HOST:
             found = tuple(one for one in incident.evidence if value in one.client_hosts)
             of_hosts.append(IncidentCause(CLIENT_HOST, found, value))
-    for linked in (of_brokers, of_hosts):
-        largest = max(linked, key=lambda one: len(one.groups), default=None)
-        if largest is not None and 2 * len(largest.groups) >= len(incident.listed_groups):
-            return largest
-    return _named_cause(incident)
-
-
-def _named_cause(incident: Incident) -> IncidentCause:
-    evidence, groups = incident.evidence, len(incident.listed_groups)
-    by_name = {name: tuple(one for one in evidence if one.name == name) for name in PRECEDENCE}
-    found = [IncidentCause(name, showing) for name, showing in by_name.items() if showing]
-    common = [one for one in found if 2 * len(one.groups) >= groups]
-    return next(iter((*common, *found)), IncidentCause(UNKNOWN, evidence))
+    return [one for linked in (of_brokers, of_hosts) for one in sorted(linked, key=lambda each: -len(each.groups))]

@@ -22,7 +22,7 @@ from streaming.evaluation.conditions.commit_gaps import LONG_COMMIT_GAP
 from streaming.evaluation.conditions.missing_topics import SUBSCRIBED_TOPIC_MISSING
 from streaming.evaluation.conditions.reconciliation import STUCK_RECONCILIATION
 from streaming.evaluation.conditions.silence import SILENT_GROUP, SILENT_STATIC_MEMBER, STUCK_REBALANCE
-from streaming.evaluation.incidents.evidence import LAG_ABOVE_LIMIT, NO_COORDINATOR, RECORDS_LOST
+from streaming.evaluation.incidents.evidence import LAG_ABOVE_LIMIT, NO_COORDINATOR, RECORDS_LOST, REWOUND
 from streaming.evaluation.incidents.incident import CLIENT_HOST, COORDINATOR, Incident
 from streaming.evaluation.incidents.incident_cause import COORDINATOR_GONE, UNKNOWN, IncidentCause, incident_cause
 from streaming.evaluation.phrases import counted, name_in_text, named
@@ -86,6 +86,11 @@ ADVICE: Final = MappingProxyType(
         lag_cause.STOPPED: Advice(
             "Read the logs of the members. Then start or restart the members.", "KafkaGroupStopped"
         ),
+        lag_cause.OPEN_TRANSACTION: Advice(
+            "Find the producer of the open transaction, and restart this producer. If the producer no longer exists,"
+            " abort the transaction.",
+            "KafkaGroupLagging",
+        ),
         lag_cause.NO_MEMBERS: Advice("If the application is down, start it.", "KafkaGroupWithoutMembers"),
         REBALANCE_STORM: Advice(
             "Read the logs of the members to find out why members leave or rejoin.", "KafkaRebalanceStorm"
@@ -111,6 +116,11 @@ ADVICE: Final = MappingProxyType(
             "Correct the name of the topic in the configuration of the members, or create the topic.",
             "KafkaProtocolFault",
         ),
+        REWOUND: Advice(
+            "Find out who reset the offsets. If nobody reset the offsets, search the logs of the members for the"
+            " reason.",
+            "KafkaGroupRewound",
+        ),
         RECORDS_LOST: Advice(
             "Increase the retention of the topic. Keep the new value until the group has caught up.", "KafkaRecordsLost"
         ),
@@ -121,7 +131,10 @@ ADVICE: Final = MappingProxyType(
 
 def headline(incident: Incident) -> str:
     """Return what happened, and how many other groups are affected."""
-    cause = incident_cause(incident)
+    return _headline(incident, incident_cause(incident))
+
+
+def _headline(incident: Incident, cause: IncidentCause) -> str:
     others = incident.group_count - len(cause.groups)
     also = f" {counted(others, 'more group')} {_are(incident, others)} affected." if others else ""
     if others and incident.is_full:
@@ -143,7 +156,7 @@ def story(incident: Incident, time_text: TimeText) -> Story:
     """Return the incident in sentences."""
     cause = incident_cause(incident)
     return Story(
-        what_happened=headline(incident),
+        what_happened=_headline(incident, cause),
         since_when=_since_when(incident, cause, time_text),
         who=_who(incident),
         how_bad=_how_bad(incident),
@@ -157,6 +170,11 @@ def _what_now(incident: Incident, cause: IncidentCause) -> str:
     advice = ADVICE[cause.kind]
     if not incident.is_active:
         return f"The problem has ended. If it returns, see the section {advice.runbook_section} of the runbook."
+    if not cause.is_active:
+        return (
+            "This problem has ended, but the lag is still too large. If the lag does not decrease, see the section"
+            f" {ADVICE[UNKNOWN].runbook_section} of the runbook."
+        )
     is_losing = any(one.name == RECORDS_LOST and one.until_ms is None for one in incident.evidence)
     first = [ADVICE[RECORDS_LOST]] if is_losing and cause.kind != RECORDS_LOST else []
     return " ".join(
@@ -190,8 +208,8 @@ def _since_when(incident: Incident, cause: IncidentCause, time_text: TimeText) -
     earliest_ms = incident.evidence[0].since_ms
     if earliest_ms < incident.since_ms:
         text += f" The earliest problem started at {time_text(earliest_ms)}, but joined the incident later."
-    if cause.first.since_ms > incident.since_ms:
-        text += f" The cause started at {time_text(cause.first.since_ms)}."
+    if cause.evidence[0].since_ms > incident.since_ms:
+        text += f" The cause started at {time_text(cause.evidence[0].since_ms)}."
     if incident.merged_into is None and incident.quiet_since_ms is not None:
         last = time_text(incident.quiet_since_ms)
         text += f" No problem has been active since {last}." if incident.is_open else f" The incident ended at {last}."
@@ -202,7 +220,7 @@ def _who(incident: Incident) -> str:
     if incident.group_count == 1:
         return f"Only the group {name_in_text(incident.groups[0])} {_are(incident, 1)} affected."
     recovered = len(incident.listed_groups) - len(incident.active_groups) if incident.is_active else 0
-    also = f"{_at_least(incident)}{counted(recovered, 'group')} recovered.".capitalize()
+    also = _capitalized(f"{_at_least(incident)}{counted(recovered, 'group')} recovered.")
     text = f"{incident.group_count} groups {_are(incident)} affected: {named(incident.groups)}."
     return f"{text} {also}" if recovered else text
 
@@ -217,7 +235,7 @@ def _how_bad(incident: Incident) -> str:
         groups = f"{at_least}{counted(len(losing), 'group')}"
         return f"Retention deleted records that {groups} had not read: {named(losing)}."
     if orphaned:
-        groups = f"{at_least}{counted(len(orphaned), 'group')}".capitalize()
+        groups = _capitalized(f"{at_least}{counted(len(orphaned), 'group')}")
         if not incident.is_active:
             again = "If a member restarted, the records since its last commit were processed twice."
             return f"{groups} could not commit. {again}"
@@ -227,3 +245,12 @@ def _how_bad(incident: Incident) -> str:
         whose = "" if incident.group_count == 1 else f" of {at_least}{counted(len(late), 'group')}"
         return f"{lost}. The lag{whose} exceeded the limit."
     return f"{lost} and no lag above the limit."
+
+
+def _capitalized(sentence: str) -> str:
+    """Return the sentence with an upper-case first letter. Names in the sentence keep their case.
+
+    >>> _capitalized("at least 2 groups of OrderService")
+    'At least 2 groups of OrderService'
+    """
+    return sentence[:1].upper() + sentence[1:]

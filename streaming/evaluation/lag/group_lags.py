@@ -1,8 +1,9 @@
 """Compute the lag of each group from the lag of its partitions.
 
-The lag of a group is null if the lag of one of its partitions is unknown. Rules 9 and 10 of `rates.py` describe when
-the rates and the time to catch up are null. All other values of a group ignore partitions with an unknown value. Burrow
-shows all statuses that are worse than WARN as ERR. This monitor shows the name of the worst status.
+The lag of a group is null if the lag of one of its partitions is unknown. The number of lost records is null instead of
+0 if the number of one partition is unknown. Rules 9 and 10 of `rates.py` describe when the rates and the time to catch
+up are null. All other values of a group ignore partitions with an unknown value. Burrow shows all statuses that are
+worse than WARN as ERR. This monitor shows the name of the worst status.
 """
 
 from __future__ import annotations
@@ -45,9 +46,10 @@ GROUP_LAGS_SCHEMA = pa.schema(
 `lag_unknown`: the reasons why a lag is unknown. `lag_seconds`: the largest known lag in seconds.
 `lag_seconds_is_bound`: True if `lag_seconds` is only a lower bound. `status`: the worst known status of all partitions.
 `completeness`: the share of the partitions that have a full window and a known status (0-1). `records_lost`: the sum of
-all known values. `seconds_until_lost`: the shortest time until a partition loses more records. `worst_topic` and
-`worst_partition`: the partition with the largest lag in seconds, null if no partition has a lag. `offsets_expire_ms`
-and `seconds_until_expiry`: the earliest time at which a committed offset expires (`expiry.py`).
+all known values, or null if this sum is 0 and a value is unknown. `seconds_until_lost`: the shortest time until a
+partition loses more records. `worst_topic` and `worst_partition`: the partition with the largest lag in seconds, null
+if no partition has a lag. `offsets_expire_ms` and `seconds_until_expiry`: the earliest time at which a committed offset
+expires (`expiry.py`).
 """
 
 _ALL_KNOWN = pc.ScalarAggregateOptions(skip_nulls=False)
@@ -73,6 +75,7 @@ def group_lags(rows: pa.Table) -> pa.Table:
             ("full", "mean"),
             ("blocked", "sum"),
             ("records_lost", "sum"),
+            ("records_lost", "min", _ALL_KNOWN),
             ("seconds_until_lost", "min"),
             ("commit_timestamp_ms", "max"),
             ("offsets_expire_ms", "min"),
@@ -80,7 +83,7 @@ def group_lags(rows: pa.Table) -> pa.Table:
         ]
     ).sort_by("group_id")
     is_at_least = pc.fill_null(pc.equal(sums["bound_max"], sums["lag_seconds_max"]), fill_value=False)
-    rates = _rates(rows, sums["group_id"])
+    rates, lost = _rates(rows, sums["group_id"]), sums["records_lost_sum"]
     columns = {
         "group_id": sums["group_id"],
         "lag": sums["lag_sum"],
@@ -91,7 +94,7 @@ def group_lags(rows: pa.Table) -> pa.Table:
         "status": status_names(sums["status_max"]),
         "completeness": sums["full_mean"],
         "blocked_partitions": sums["blocked_sum"],
-        "records_lost": sums["records_lost_sum"],
+        "records_lost": pc.if_else(pc.greater(lost, 0), lost, sums["records_lost_min"]),
         "seconds_until_lost": sums["seconds_until_lost_min"],
         "last_commit_ms": sums["commit_timestamp_ms_max"],
         **rates,

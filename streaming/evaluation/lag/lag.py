@@ -18,7 +18,8 @@ negative. An unknown lag is null, and `unknown_reason` is the first of these rea
    requires that few offsets are unread, or that the topic has transactions.
 
 Lag is counted from `next_offset`. Usually `next_offset` is the committed offset. If no record exists at the committed
-offset, `next_offset` is the offset of the first record after the committed offset.
+offset, `next_offset` is the offset of the first record after the committed offset. So records that retention has
+deleted are no lag. `unread_offset` is the `next_offset` that the group would have if retention had deleted nothing.
 """
 
 from __future__ import annotations
@@ -61,12 +62,13 @@ LAG_SCHEMA = pa.schema(
         ("lag", pa.int64()),
         ("unknown_reason", pa.string()),
         ("next_offset", pa.int64()),
+        ("unread_offset", pa.int64()),
         ("record_offset", pa.int64()),
         ("has_transactions", pa.bool_()),
         ("is_blocked", pa.bool_()),
     ]
 )
-"""Exactly one of `lag` and `unknown_reason` is null. `next_offsets.py` describes the last four columns."""
+"""Exactly one of `lag` and `unknown_reason` is null. `next_offsets.py` describes the last five columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +169,9 @@ def lag_report(commits: pa.Table, sample: ClusterSample) -> LagReport:
     reason, committed = _unknown_reason(commits, end, sample), commits["committed_offset"]
     lag = pc.if_else(pc.is_null(reason), pc.subtract(end, committed), pa.scalar(None, pa.int64()))
     no = pa.repeat(False, commits.num_rows)
-    columns = [*commits.columns, end, start, lag, reason, committed, committed, no, no]
-    return LagReport(sample.sampled_at_ms, pa.table(columns, names=LAG_SCHEMA.names).cast(LAG_SCHEMA))
+    columns = [*commits.columns, end, start, lag, reason, *[committed] * 3, no, no]
+    names = [*commits.column_names, *LAG_SCHEMA.names[5:]]  # the cast rejects commits with a different column order
+    return LagReport(sample.sampled_at_ms, pa.table(columns, names=names).cast(LAG_SCHEMA))
 
 
 def _unknown_reason(commits: pa.Table, end: pa.Array, sample: ClusterSample) -> pa.ChunkedArray:

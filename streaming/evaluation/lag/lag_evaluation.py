@@ -149,8 +149,9 @@ def evaluate_lag(  # noqa: PLR0913, PLR0917 - the inputs of one evaluation
     else:
         rows = ends.rows(partitions["topic"].combine_chunks(), partitions["partition"].to_numpy())
         offsets, is_known = lowest_end_offset_since(ends, rows, report.sampled_at_ms - RECENT_END_OFFSETS_MS)
-        lowest, lag = pa.array(offsets, mask=~is_known), partitions["lag"].combine_chunks()
-        columns += statuses(windows, lag, read_up_to_ms, lowest, allowed_lag, _tails(partitions)).columns
+        reached_end = is_known & (offsets <= partitions["next_offset"].to_numpy())
+        lag = partitions["lag"].combine_chunks()
+        columns += statuses(windows, lag, read_up_to_ms, reached_end, allowed_lag, _tails(partitions)).columns
     left = seconds_left(partitions["topic"], seconds, retained.topics)
     only_by_time = is_only_by_time(partitions["topic"], left, retained.topics, retained.without_size_limit)
     columns += retention(report, starts, retained.earlier, left, only_by_time, retained.commits_read_ms).columns

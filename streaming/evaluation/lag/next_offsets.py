@@ -2,9 +2,9 @@
 
 Lag is a difference of two offsets. In three cases, the difference of offsets is too high. First: a consumer commits the
 offset of its last record plus 1. A transaction marker can have this offset. A transaction marker ends a transaction,
-and is not a record. Records of aborted transactions can follow the marker. Second: in a compacted topic, compaction may
-have removed the last records. Third: while a transaction is open, a read_committed consumer receives nothing at or
-after the last stable offset. In all three cases, the group may have read every record that it can read. Rules:
+and is not a record. Records of aborted transactions can follow the marker. Second: compaction or retention may have
+removed unread records. Third: while a transaction is open, a read_committed consumer receives nothing at or after the
+last stable offset. In all three cases, the group may have read every record that it can read. Rules:
 
 1. The monitor fetches from a partition only if the fetch can change the lag. Two conditions must be true. First, at
    least one offset is unread. Second, the committed offset has not changed since an earlier sample, or the row is
@@ -14,11 +14,11 @@ after the last stable offset. In all three cases, the group may have read every 
    and its lag is 0. If a fetch finds a record, lag is counted from the record. The monitor stores the result of each
    fetch until the committed offset changes, also after a restart. The next fetch for the same commit starts at the
    offset where the previous fetch ended. If retention has deleted this offset, the next fetch starts at the log start
-   offset. A read_committed consumer ignores records of aborted transactions. A read_uncommitted consumer also reads
-   records of aborted transactions. So if a fetch finds only records of aborted transactions, lag and status are
-   unknown, as in rule 4. Compaction can delete a found record later. So if the topic is known to be compacted, a fetch
-   that found a record is repeated after REPEAT_AFTER_MS. The monitor knows this only with the permission
-   DESCRIBE_CONFIGS on the topic.
+   offset. If retention has deleted the next record, lag is counted from the log start offset. A read_committed
+   consumer ignores records of aborted transactions. A read_uncommitted consumer also reads records of aborted
+   transactions. So if a fetch finds only records of aborted transactions, lag and status are unknown, as in rule 4.
+   Compaction can delete a found record later. So if the topic is known to be compacted, a fetch that found a record is
+   repeated after REPEAT_AFTER_MS. The monitor knows this only with the permission DESCRIBE_CONFIGS on the topic.
 3. A row is blocked (`is_blocked`) if no record exists between the committed offset and an open transaction. The lag of
    a blocked row is still counted up to the high watermark. A blocked row never has the status STOP and never counts as
    silent. If the committed offset is greater than the last stable offset, the consumer uses read_uncommitted. So the
@@ -42,6 +42,9 @@ after the last stable offset. In all three cases, the group may have read every 
    proof and the results of the topic are removed. They are also removed if the topic id shows that the topic was
    created again (`stored/topic_ids.py`). For topics without READ permission and without a proof, each sample
    also requests the last stable offset of each partition with lag.
+
+Limit of rule 2: if retention has deleted the record that a fetch found, there is no new fetch. So if the remaining
+offsets have no record, they count as unread records.
 
 Limit of rule 6: without READ permission, the monitor detects only transactions that are open during a sample. If more
 than FEW_OFFSETS offsets are unread, the records of an undetected aborted transaction count as unread records.
@@ -288,26 +291,30 @@ class NextOffsets:
                 self._refused_at_ms[fetch.topic] = now_ms
 
     def apply(self, report: LagReport, rows: RowsBehind) -> LagReport:
-        """Return a report in which lag is counted from the next record (rules 2 to 4)."""
+        """Return a report in which lag is counted from the next record (rules 2 to 4).
+
+        Log start offsets are requested after the end offsets, so they can be greater than the end offsets.
+        """
         table, at = report.partitions, rows.at
         has_transactions = _is_in(table["topic"], self._with_transactions).to_numpy()
         next_of_row, is_record, read_to, _ = self._known.of_rows(rows.commits)
-        next_of_row = np.minimum(np.maximum(next_of_row, rows.commits["committed_offset"].to_numpy()), rows.ends)
-        unread = rows.ends - next_of_row
-        next_offsets = table["committed_offset"].to_numpy().copy()
-        next_offsets[at] = next_of_row
+        ends, log_starts = (table[name].fill_null(0).to_numpy() for name in ("end_offset", "log_start_offset"))
+        unread_offsets = table["committed_offset"].to_numpy().copy()
+        unread_offsets[at] = np.minimum(np.maximum(next_of_row, unread_offsets[at]), rows.ends)
+        next_offsets = np.maximum(unread_offsets, np.minimum(log_starts, ends))
+        unread = rows.ends - next_offsets[at]
         is_blocked, is_doubted = np.zeros((2, table.num_rows), dtype=np.bool_)
-        is_blocked[at] = (unread == 0) & rows.is_open
+        is_blocked[at] = (unread <= 0) & rows.is_open
         is_doubtful = (unread > 0) & ((unread <= FEW_OFFSETS) | has_transactions[at])
         is_doubted[at] = is_doubtful & ~is_record & (rows.unmoved_ms >= DOUBTED_AFTER_MS)
         record_offsets = np.full(table.num_rows, -1, dtype=np.int64)
         record_offsets[at] = np.where(is_record, read_to, -1)
         was_unknown = pc.is_null(table["lag"]).to_numpy()
-        ends = table["end_offset"].fill_null(0).to_numpy()
         changed = {
             "lag": pa.array(np.where(was_unknown, 0, ends - next_offsets), mask=was_unknown | is_doubted),
             "unknown_reason": pc.if_else(pa.array(is_doubted), MAYBE_ONLY_MARKERS, table["unknown_reason"]),
             "next_offset": pa.array(next_offsets),
+            "unread_offset": pa.array(unread_offsets),
             "record_offset": pa.array(record_offsets, mask=record_offsets < 0),
             "has_transactions": pa.array(has_transactions),
             "is_blocked": pa.array(is_blocked),

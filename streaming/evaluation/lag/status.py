@@ -5,11 +5,10 @@ The first rule that applies determines the status. The output contains the numbe
 
 1. CL <= A: OK. Then the group has read everything, so no other rule is needed.
 2. STOP, if two conditions are true. First, the time since the last commit is longer than the time from W's first commit
-   to W's last commit. Second, all end offsets of the last RECENT_END_OFFSETS_MS are greater than the last committed
-   offset. If the group has reached one of these end offsets, the group has read all records that are older than
-   RECENT_END_OFFSETS_MS. So the unread records are new, and the status is not STOP. A client that has read everything
-   does not have to commit (Burrow issue 303). Rule 2 comes before rule 4, because rule 4 reports OK for an old lag of 0
-   in W (Burrow issue 290).
+   to W's last commit. Second, all end offsets of the last RECENT_END_OFFSETS_MS are greater than the next offset. If
+   the next offset has reached one of these end offsets, no unread record is older than RECENT_END_OFFSETS_MS. So the
+   unread records are new, and the status is not STOP. A client that has read everything does not have to commit (Burrow
+   issue 303). Rule 2 comes before rule 4, because rule 4 reports OK for an old lag of 0 in W (Burrow issue 290).
 3. REWIND: a committed offset decreases, and all later commits stay below the offset before the decrease. Only the first
    decrease in W is checked. During rebalances, committed offsets often decrease for a short time and then increase
    again. Such a decrease is not REWIND. After a reset to the earliest offset, W still contains lags of 0 for some time.
@@ -94,19 +93,19 @@ def statuses(  # noqa: PLR0913, PLR0917 - the inputs of one evaluation
     windows: Windows,
     lag: pa.Array,
     read_up_to_ms: pa.Array,
-    lowest_recent_end_offset: pa.Array,
+    reached_end: BoolArray,
     allowed_lag: int = 0,
     tails: Tails | None = None,
 ) -> pa.Table:
     """Evaluate all windows together. Returns one row per window (STATUS_SCHEMA). An unknown value is null.
 
-    `lag` is CL, from end offsets that were requested after the commits were read. `lowest_recent_end_offset` is the
-    lowest end offset of the last RECENT_END_OFFSETS_MS. If it is unknown, the second condition of rule 2 is ignored.
+    `lag` is CL, from end offsets that were requested after the commits were read. `reached_end` is True if the next
+    offset has reached an end offset of the last RECENT_END_OFFSETS_MS.
 
     >>> one = np.array([[100, 200, 300]])
     >>> every = np.ones((1, 3), dtype=np.bool_)
     >>> stalled = Windows(np.full((1, 3), 50), one, lag=one, is_entry=every, has_lag=every)
-    >>> answer = statuses(stalled, pa.array([300]), pa.array([400]), pa.array([350]))
+    >>> answer = statuses(stalled, pa.array([300]), pa.array([400]), np.array([False]))
     >>> Status(answer["status"][0].as_py()).name, answer["status_rule"].to_pylist(), answer["completeness"].to_pylist()
     ('STALL', [5], [1.0])
     """
@@ -114,8 +113,6 @@ def statuses(  # noqa: PLR0913, PLR0917 - the inputs of one evaluation
     now_ms, has_now = _numbers(read_up_to_ms)
     commits = windows.is_entry.sum(axis=1)
     completeness = commits / windows.is_entry.shape[1]
-    lowest_end, has_lowest_end = _numbers(lowest_recent_end_offset)
-    reached_end = has_lowest_end & (lowest_end <= _newest(windows, windows.committed_offset))
     applies = [
         current_lag <= allowed_lag,
         _is_silent(windows, now_ms) & ~reached_end,

@@ -117,24 +117,16 @@ def conditions(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: L
     """
     if not recent or recent[-1].kind == DELETED:
         return ()
-    window, latest = window_of(recent, read_up_to_ms, limits), latest_generation(recent)
-    stuck_since_ms = read_up_to_ms - 1000 * limits.stuck_after_seconds
-    is_deserted = not latest.members and latest.timestamp_ms <= stuck_since_ms
+    window = window_of(recent, read_up_to_ms, limits)
     is_rolling = is_rolling_restart(_without_starts(recent, window, limits))
-    counted, skipped = counted_rebalances(recent, read_up_to_ms, limits)
-    is_storm = len(counted) + skipped >= limits.storm_rebalances
-    changes = sum(
-        STRATEGY_CHANGED in (rebalance.causes or ()) and rebalance.group_type == CLASSIC for rebalance in window
-    )
-    different = list(takewhile(lambda rebalance: rebalance.subscriptions > 1, reversed(recent)))
+    is_deserted = _is_deserted(recent, read_up_to_ms, limits)
     is_active = {
         ROLLING_RESTART: is_rolling,
-        REBALANCE_STORM: is_storm and not is_rolling and not is_deserted,
+        REBALANCE_STORM: _is_storm(recent, read_up_to_ms, limits) and not is_rolling and not is_deserted,
         FLAPPING_MEMBER: bool(flapping_members(window, limits.flap_threshold)) and not is_deserted,
         ENDLESS_COOPERATIVE_REJOIN: idle_cooperative_rounds(window) >= COOPERATIVE_ROUNDS,
         DUPLICATE_CLAIMS: any(rebalance.claimed_twice_partitions for rebalance in window),
-        EAGER_AND_COOPERATIVE_MIXED: latest.group_type == CLASSIC and (latest.eager_claimers > 0 or changes > 1),
-        SUBSCRIPTION_MISMATCH: bool(different) and different[-1].timestamp_ms <= stuck_since_ms,
+        **_present_conditions(recent, window, read_up_to_ms - 1000 * limits.stuck_after_seconds),
     }
     return tuple(name for name, holds in is_active.items() if holds)
 
@@ -147,6 +139,17 @@ def same_until_ms(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits
     spans_ms = (1000 * limits.window_seconds, 1000 * limits.stuck_after_seconds)
     changes_ms = (rebalance.timestamp_ms + span_ms for rebalance in recent for span_ms in spans_ms)
     return min((at_ms for at_ms in changes_ms if at_ms > read_up_to_ms), default=float("inf"))
+
+
+def _is_deserted(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: Limits) -> bool:
+    """Return True if the group has had no members for longer than `stuck_after_seconds` (rules 3 and 4)."""
+    latest = latest_generation(recent)
+    return not latest.members and latest.timestamp_ms <= read_up_to_ms - 1000 * limits.stuck_after_seconds
+
+
+def _is_storm(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: Limits) -> bool:
+    counted, skipped = counted_rebalances(recent, read_up_to_ms, limits)
+    return len(counted) + skipped >= limits.storm_rebalances
 
 
 def window_of(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: Limits) -> list[RebalanceSummary]:
@@ -188,15 +191,22 @@ def _starts(recent: Sequence[RebalanceSummary], limits: Limits) -> list[int | No
     number, until_ms = 0, float("-inf")
     for rebalance in recent:
         is_within = rebalance.timestamp_ms <= until_ms
-        has_only_joins = rebalance.joined and not rebalance.gone and not rebalance.rejoined
-        starts.append(number if is_within and has_only_joins and rebalance.kind == REBALANCE else None)
-        # The first generation of a new group is 1.
-        is_first = rebalance.kind == FIRST_SEEN and rebalance.generation_id <= 1
-        if rebalance.members == 0 or rebalance.kind == CREATED or is_first:
+        starts.append(number if is_within and _has_only_joins(rebalance) else None)
+        if _starts_without_members(rebalance):
             number, until_ms = number + 1, rebalance.timestamp_ms + 1000 * limits.stuck_after_seconds
         elif rebalance.gone or rebalance.rejoined:
             until_ms = float("-inf")
     return starts
+
+
+def _starts_without_members(rebalance: RebalanceSummary) -> bool:
+    """Return True if the group was empty before or after the rebalance. The first generation of a new group is 1."""
+    is_first = rebalance.kind == FIRST_SEEN and rebalance.generation_id <= 1
+    return rebalance.members == 0 or rebalance.kind == CREATED or is_first
+
+
+def _has_only_joins(rebalance: RebalanceSummary) -> bool:
+    return rebalance.kind == REBALANCE and bool(rebalance.joined) and not rebalance.gone and not rebalance.rejoined
 
 
 def _ends(recent: Sequence[RebalanceSummary], limits: Limits) -> list[int | None]:
@@ -300,3 +310,18 @@ def _is_idle_and_cooperative(rebalance: RebalanceSummary) -> bool:
 def latest_generation(recent: Sequence[RebalanceSummary]) -> RebalanceSummary:
     """Return the group's last rebalance that is not the rejoin of a static member. A rejoin creates no generation."""
     return next((rebalance for rebalance in reversed(recent) if rebalance.kind != STATIC_REJOIN), recent[-1])
+
+
+def _present_conditions(
+    recent: Sequence[RebalanceSummary], window: Iterable[RebalanceSummary], stuck_since_ms: float
+) -> Mapping[str, bool]:
+    """Evaluate rules 6 and 8 for the last generation. Rejoins of static members are ignored."""
+    latest = latest_generation(recent)
+    different = list(takewhile(lambda rebalance: rebalance.subscriptions > 1, reversed(recent)))
+    changes = sum(
+        STRATEGY_CHANGED in (rebalance.causes or ()) and rebalance.group_type == CLASSIC for rebalance in window
+    )
+    return {
+        EAGER_AND_COOPERATIVE_MIXED: latest.group_type == CLASSIC and (latest.eager_claimers > 0 or changes > 1),
+        SUBSCRIPTION_MISMATCH: bool(different) and different[-1].timestamp_ms <= stuck_since_ms,
+    }

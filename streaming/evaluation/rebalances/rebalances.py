@@ -255,19 +255,28 @@ def _kind(baseline: RebalanceBaseline | None, before: GroupSnapshot | None, afte
     if after.is_over:
         is_new = after.state == DEAD and baseline is not None and baseline.end is None
         return DELETED if is_new else None
-    has_no_targets_yet = after.modern is not None and after.member_count() > 0 and is_assigning(after.modern)
-    if after.generation_id is None or has_no_targets_yet:
+    if after.generation_id is None or _waits_for_targets(after):
         return None
     if baseline is None or before is None or before.generation_id is None:
         return FIRST_SEEN
     if before.group_type != after.group_type and after.is_carried_over:
         return DOWNGRADED if after.group_type == CLASSIC else UPGRADED
-    partitions = {one.position.offsets_topic_partition for one in (before, after) if one.position}
     is_lower = after.generation_id < before.generation_id
     is_anew = baseline.end is not None or after.totals.incarnations > before.totals.incarnations
-    if is_anew or before.group_type != after.group_type or is_lower or len(partitions) > 1:
+    if is_anew or before.group_type != after.group_type or is_lower or _has_moved(before, after):
         return CREATED
     return _kind_of_change(before, after)
+
+
+def _waits_for_targets(after: GroupSnapshot) -> bool:
+    return after.modern is not None and after.member_count() > 0 and is_assigning(after.modern)
+
+
+def _has_moved(before: GroupSnapshot, after: GroupSnapshot) -> bool:
+    """Return True if the group was created again in a different `__consumer_offsets` partition."""
+    if before.position is None or after.position is None:
+        return False
+    return before.position.offsets_topic_partition != after.position.offsets_topic_partition
 
 
 def _kind_of_change(before: GroupSnapshot, after: GroupSnapshot) -> str | None:

@@ -16,8 +16,10 @@ Each rule that applies adds a trouble to the group. The first rule that applies 
 7. The busiest member has more partitions than the busiest member of the fairest assignment. If topic skew is the cause,
    the name of the trouble is `topic skew`.
 8. The work of the group is uneven (`evaluation/fairness/fairness.py`, rule 4).
-9. The status is WARN, and the lag in seconds is unknown or at least BEHIND_SECONDS. So new groups and groups with a
-   small constant lag do not get this trouble.
+9. The rule applies in two cases. Case a: an open transaction blocks every late partition. Case b: the status is WARN,
+   and the lag in seconds is unknown or at least BEHIND_SECONDS. So new groups and groups with a small constant lag do
+   not get this trouble. If an open transaction blocks a partition, case b also requires a cause of lag. Otherwise, the
+   lag in seconds can be the lag of the blocked partition.
 10. The state or the lag of the group is unknown. Without a fresh sample, the conditions are also unknown. In the past,
     the state does not count if no table row contains the state. The state of a streams group does not count if its
     members are known, because no record contains the state of a streams group with members.
@@ -35,6 +37,7 @@ from dataclasses import dataclass
 from assignors.fairness.invariants import Rule
 from streaming.evaluation.assignment.drift import DRIFT
 from streaming.evaluation.assignment.rule_words import in_a_sentence, short_word
+from streaming.evaluation.causes.cause import OPEN_TRANSACTION
 from streaming.evaluation.facts import NO_LEADER, UNKNOWN_TYPE, GroupFacts
 from streaming.evaluation.lag.lag import LOG_NOT_READ, NO_FRESH_SAMPLE
 from streaming.evaluation.lag.status import Status
@@ -47,9 +50,9 @@ SOON_LOST_SECONDS = 3600
 SOON_EXPIRED_SECONDS = 24 * 3600
 BEHIND_SECONDS = 30
 _STATUS_WORDS = {
-    Status.REWIND.name: ("rewound", "rewound: the committed offsets of the group decreased (REWIND)"),
-    Status.STALL.name: ("stalled", "stalled: the group commits the same offset again and again (STALL)"),
-    Status.STOP.name: ("stopped", "stopped: the group no longer commits, and records wait (STOP)"),
+    Status.REWIND.name: ("rewound", "rewound: the committed offset of a partition decreased (REWIND)"),
+    Status.STALL.name: ("stalled", "stalled: a partition gets the same committed offset again and again (STALL)"),
+    Status.STOP.name: ("stopped", "stopped: a partition no longer gets commits, and records wait (STOP)"),
 }
 UNKNOWN_RULE = 10
 _NO_TROUBLE = 11
@@ -179,8 +182,13 @@ def _uneven_work(group: GroupFacts) -> Iterator[Trouble]:
 
 
 def _slow(group: GroupFacts) -> Iterator[Trouble]:
-    lag = group.lag
-    if lag.status == Status.WARN.name and (lag.seconds is None or lag.seconds >= BEHIND_SECONDS):
+    lag, cause = group.lag, group.cause
+    if cause is not None and cause.reason == OPEN_TRANSACTION:
+        text = "open transaction: an open transaction of a producer blocks every late partition"
+        yield Trouble(9, "open transaction", text, cause.since_ms)
+        return
+    is_slow = lag.status == Status.WARN.name and (lag.seconds is None or lag.seconds >= BEHIND_SECONDS)
+    if is_slow and not (lag.blocked_partitions and cause is None):
         yield Trouble(9, "too slow", "too slow: the group reads more slowly than producers write (WARN)")
 
 

@@ -183,9 +183,9 @@ def lowest_capacity(capacities: Iterable[float | None]) -> float | None:
 
 def advise(kind: Kind, late: LateGroupInputs) -> Advice | None:
     """Return the advice for a cause of lag, or None if there is no advice."""
-    rates, capacity, partitions = late.produce_rates, late.capacity_records_per_second, _subscribed_partitions(late)
-    if kind not in ADVISED_KINDS or not rates.keys() >= set(partitions):
+    if kind not in ADVISED_KINDS or _rates_are_unknown(late):
         return None
+    rates, capacity, partitions = late.produce_rates, late.capacity_records_per_second, _subscribed_partitions(late)
     today = measure_today(*late.group, late.produce_rates).busiest_records_per_second
     if today is None or today <= late.target_records_per_second:
         return None
@@ -200,6 +200,10 @@ def advise(kind: Kind, late: LateGroupInputs) -> Advice | None:
     has_equal_subscriptions = len({frozenset(member.topics) for member in late.group.spec.members}) == 1
     search = _weighted_strategy if kind == ASSIGNMENT else _more_members
     return search(late) if has_equal_subscriptions else None
+
+
+def _rates_are_unknown(late: LateGroupInputs) -> bool:
+    return not late.produce_rates.keys() >= set(_subscribed_partitions(late))
 
 
 def _subscribed_partitions(late: LateGroupInputs) -> list[TopicPartition]:
@@ -223,6 +227,8 @@ def _more_members(late: LateGroupInputs) -> MoreMembers | None:
 
 
 def _fewest_members(late: LateGroupInputs, strategies: tuple[PartitionAssignor, ...]) -> MoreMembers | None:
+    if not strategies:  # even without strategies, a what-if computes the present assignment
+        return None
     present, capacity = len(late.group.spec.members), late.capacity_records_per_second
     partitions = _subscribed_partitions(late)
     most = max(present, len(partitions))

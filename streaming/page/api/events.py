@@ -127,15 +127,26 @@ EVENT_TYPES = (
         REBALANCES,
         ("record_time", "cluster", "offsets_topic_partition", "offsets_topic_offset", "group_id", "kind"),
         (
-            *("generation_id", "kind", "primary_cause", "causes", "members", "protocol", "moved_partitions"),
-            *("fewest_moves", "offsets_topic_partition", "offsets_topic_offset"),
+            "generation_id",
+            "kind",
+            "primary_cause",
+            "causes",
+            "members",
+            "protocol",
+            "moved_partitions",
+            "fewest_moves",
+            "offsets_topic_partition",
+            "offsets_topic_offset",
         ),
         lambda row: describe_rebalance({**row, "commit_gap": None}),
         frozenset(
-            (
-                *("claimed_twice", "eager_claimers", "subscriptions"),
-                *("rebalances_by_cause_total", "moved_partitions_total"),
-            )
+            {
+                "claimed_twice",
+                "eager_claimers",
+                "subscriptions",
+                "rebalances_by_cause_total",
+                "moved_partitions_total",
+            }
         ),
     ),
     EventType(
@@ -157,8 +168,15 @@ EVENT_TYPES = (
         INCIDENTS,
         ("sampled_time", "cluster", "incident_id", "active"),
         (
-            *("incident_id", "active", "since_time", "end_time", "merged_into", "cause", "runbook_section"),
-            *("groups", "group_count"),
+            "incident_id",
+            "active",
+            "since_time",
+            "end_time",
+            "merged_into",
+            "cause",
+            "runbook_section",
+            "groups",
+            "group_count",
         ),
         _incident_text,
         frozenset({"links", "evidence"}),
@@ -203,7 +221,7 @@ def take(streams: Sequence[Stream], limit: int, is_wanted: Callable[[Row], bool]
         steps = [(stream, step) for stream in waiting if (step := heads[stream.event_type.name])]
         if len(rows) == limit or any(step.row is None for _, step in steps):
             break
-        stream, step = min(steps, key=lambda one: (one[1].row or {})[one[0].event_type.order[0]])
+        stream, step = min(steps, key=lambda one: _time_of(*one))
         name = stream.event_type.name
         if step.row is not None and is_wanted(step.row):
             rows.append((stream.event_type, step.row))
@@ -215,6 +233,11 @@ def take(streams: Sequence[Stream], limit: int, is_wanted: Callable[[Row], bool]
         elif head.row is None:
             positions[name] = head.position
     return Poll(rows, positions, has_more=any(head is not None for head in heads.values()))
+
+
+def _time_of(stream: Stream, step: Step) -> datetime:
+    time: datetime = (step.row or {})[stream.event_type.order[0]]
+    return time
 
 
 def event_json(event_type: EventType, row: Row) -> dict[str, Any]:

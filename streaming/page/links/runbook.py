@@ -52,6 +52,7 @@ SECTIONS: Final[Mapping[str, str]] = MappingProxyType(
         "uneven": "KafkaAssignmentSkewed",
         "topic skew": "KafkaAssignmentSkewed",
         "uneven work": "KafkaAssignmentSkewed",
+        "open transaction": "KafkaGroupLagging",
         "too slow": "KafkaGroupLagging",
         "unknown": "KafkaGroupUnknown",
         "lag unknown": "KafkaGroupUnknown",

@@ -8,7 +8,7 @@
 3. A response about the past needs only the tables. So the monitor also answers requests about the past while it is
    catching up.
 4. Only one request at a time reads the tables, because a list of all groups needs much data. Up to `MAX_WAITING_READS`
-   other requests wait. All further requests receive the status 503.
+   other requests wait. All further requests receive the status 503. Clients can repeat them after `RETRY_SECONDS`.
 5. If several clusters have the group, the status is 300, and the request must contain `?cluster=`.
 """
 
@@ -213,8 +213,8 @@ class PastPages:
             text = "several clusters have a group with this id: select one with ?cluster="
             raise _RefusedError(text, CHOICES, clusters)
         text = (
-            "the tables have no row of this group for this moment. Either the group did not exist, or the monitor"
-            " deleted the rows because they were older than tables.retention_days"
+            "the tables have no row of this group for this moment or generation. Either it did not exist, or the"
+            " monitor deleted the rows because they were older than tables.retention_days"
         )
         raise _RefusedError(text, NOT_FOUND, clusters)
 

@@ -1,6 +1,6 @@
 """Computes the lag of a group over time from the rows of `group_lag`.
 
-The monitor writes a row of a partition only if a value changed. So the last row of each partition contains the present
+If a value of a partition changed, the monitor writes a new row. So the last row of each partition contains the present
 lag of the partition. The lag of a group is the sum of the lags of its partitions. The reader also reads the last
 `LOOK_BACK_MS` before the window (the look-back).
 

@@ -110,9 +110,9 @@ class _Drawing:
     def _conditions(self) -> None:
         window = self.timeline.window
         for bars in self.timeline.conditions:
-            top = self._row(words.words(bars.name), "tl-name tl-bad")
+            top = self._row(words.name_text(bars.name), "tl-name tl-bad")
             for span in bars.spans:
-                title = f"{words.words(bars.name)}, {words.times(span, window)}. {span.text}"
+                title = f"{words.name_text(bars.name)}, {words.times(span, window)}. {span.text}"
                 css = "tl-condition" if span.is_end_known else "tl-condition tl-open"
                 box = self._box(span, top, self.layout.row_height, css, title)
                 self.rows += [box, *self._text_in(box, words.condition_text(span, window), "tl-in-condition")]
@@ -278,11 +278,11 @@ def _mark_words(mark: Mark) -> Sequence[str]:
     """
     changes = {**mark.causes, **mark.others}
     if mark.rebalances + sum(mark.others.values()) == 1:
-        return [words.words(next(iter(changes)))]
+        return [words.name_text(next(iter(changes)))]
     count = str(mark.rebalances or sum(mark.others.values()))
     noun = "rebalance" if mark.rebalances else "change"
     if len(changes) == 1:
-        return [f"{words.words(next(iter(changes)))} ({count})", count]
+        return [f"{words.name_text(next(iter(changes)))} ({count})", count]
     return [counted(int(count), noun), count]
 
 

@@ -100,7 +100,7 @@ def _facts(timeline: Timeline) -> Iterator[FactRow]:
     window, members = timeline.window, timeline.members
     for bars in timeline.conditions:
         for span in bars.spans:
-            yield FactRow(words.words(bars.name), words.times(span, window), span.text)
+            yield FactRow(words.name_text(bars.name), words.times(span, window), span.text)
     for mark in timeline.marks or ():
         yield FactRow(words.mark_facts(mark), words.mark_times(mark, window), mark.text)
     for gap in timeline.gaps.spans:

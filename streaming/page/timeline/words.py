@@ -13,14 +13,11 @@ from streaming.page.timeline.history import LagPoint, Mark, Span, Timeline
 from streaming.page.timeline.window import Window, moment, time_ticks
 
 SPAN_WORDS: Final = {"1h": "last hour", "6h": "last 6 hours", "24h": "last 24 hours", "7d": "last 7 days"}
-SILENCE: Final = (
-    "No measurements: the monitor did not run, or no offset of any group changed. The tables do not show which reason"
-    " is true."
-)
+SILENCE: Final = "The tables contain no measurements from this time. Usually, the monitor did not run."
 _LAG_ROWS: Final = 13
 
 
-def words(name: str) -> str:
+def name_text(name: str) -> str:
     """Return the name of a cause, kind or condition as words."""
     return name.replace("_", " ")
 
@@ -41,8 +38,8 @@ def causes(by_cause: Mapping[str, int]) -> str:
     ('member gone: 2, member joined: 1', 'member gone')
     """
     if len(by_cause) == 1:
-        return words(next(iter(by_cause)))
-    return ", ".join(f"{words(cause)}: {count:,}" for cause, count in by_cause.items())
+        return name_text(next(iter(by_cause)))
+    return ", ".join(f"{name_text(cause)}: {count:,}" for cause, count in by_cause.items())
 
 
 def summary(timeline: Timeline) -> Sequence[str]:
@@ -63,7 +60,7 @@ def _rebalances(timeline: Timeline) -> Iterator[str]:
 
 
 def _conditions(timeline: Timeline) -> Iterator[str]:
-    last = {words(bars.name): bars.spans[-1] for bars in timeline.conditions}
+    last = {name_text(bars.name): bars.spans[-1] for bars in timeline.conditions}
     unknown = [name for name, span in last.items() if not span.is_end_known]
     active = [name for name, span in last.items() if span.is_end_known and span.to_ms == timeline.window.to_ms]
     ended = [name for name in last if name not in {*unknown, *active}]

@@ -56,7 +56,10 @@ from streaming.state.committed_offsets import CommittedOffsets
 from streaming.state.monitor_state import MonitorState
 
 SHORTEN_BATCHES = 1000
-"""Number of batches after which the log of the file source is shortened again. It then has at most about 200 kB."""
+"""Number of batches after which the log of the file source is shortened again.
+
+With one file per batch, the log then has at most 200 kB. More than one file per batch is rare.
+"""
 
 _log = logging.getLogger(__name__)
 
@@ -83,7 +86,7 @@ class BatchSink:
     on_end: Callable[[], None]
 
     def __post_init__(self) -> None:
-        """Set the initial state."""
+        """Create the reports about all batches. They log a repeated problem only once."""
         self._foreign_records = ForeignRecords(self.cluster)
         self._progress_file = ProgressFile(self.cluster, self.files, self.tables)
         self.failure: Exception | None = None

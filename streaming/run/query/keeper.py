@@ -55,7 +55,7 @@ class QueryKeeper:
     readiness: Readiness
 
     def __post_init__(self) -> None:
-        """Set the initial state."""
+        """Start without a query. `keep` starts the query."""
         self._cluster = self.settings.kafka.cluster
         self._is_polled = self.settings.source.kind == ADMIN_API_SOURCE
         self._own_partitions = OwnPartitions()

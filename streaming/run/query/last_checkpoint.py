@@ -10,9 +10,9 @@ read with B. So with A, the monitor would read these records again and write the
 3. A start is allowed only if the file contains the id of this checkpoint or the id in `Identity.after`.
 4. If the file is missing, or if a read or a write of the file fails, the monitor does not check the id. A failure is
    logged.
-5. Before a repair removes rows of a cluster, it replaces the ids of each `source.kind` with the names of the table and
-   the repair. Then only a new checkpoint is allowed (rule 2). Its monitor writes the removed rows again that are newer
-   than the last remaining row of their group, if the topic still contains their records.
+5. Before a repair removes rows that may belong to a cluster, it replaces the ids of each `source.kind` with the names
+   of the table and the repair. Then only a new checkpoint is allowed (rule 2). Its monitor writes the removed rows
+   again that are newer than the last remaining row of their group, if the topic still contains their records.
 """
 
 from __future__ import annotations
@@ -65,13 +65,7 @@ class LastCheckpoint:
         last = self.read()
         if last not in {"", identity.checkpoint_id, identity.after}:
             if last.startswith(f"{_REPAIRED} "):
-                names = sorted({repair.partition(".")[0] for repair in last.split()[1:]})
-                raise RowsMissingError(
-                    f"rows of cluster {self._cluster!r} are missing in {', '.join(names)} (tables in"
-                    f" {self._open_files().uri('').rstrip('/')}), because `rebuild --repair-tables` removed damaged"
-                    " files: run `rebalance-monitor rebuild` for this cluster. After a rebuild, the next run can write"
-                    " missing rows again only if their records are still in the topic"
-                )
+                raise RowsMissingError(_repair_text(self._open_files().uri(""), self._cluster, last))
             raise CheckpointPassedError(
                 f"checkpoint {checkpoint} does not know the last rows of cluster {self._cluster!r}, because a monitor"
                 " with a different checkpoint wrote them. This monitor would write these rows again: run"
@@ -95,6 +89,15 @@ def store_repair(files: Files, cluster: str, table: str, stamp: str) -> None:
         last = (files.read(name) or b"").decode(errors="replace")
         earlier = last if last.startswith(f"{_REPAIRED} ") else _REPAIRED
         files.write(name, f"{earlier} {table}.{stamp}".encode())
+
+
+def _repair_text(root: str, cluster: str, stored: str) -> str:
+    names = sorted({repair.partition(".")[0] for repair in stored.split()[1:]})
+    return (
+        f"rows of cluster {cluster!r} may be missing in {', '.join(names)} (tables in {root.rstrip('/')}), because"
+        " `rebuild --repair-tables` removed damaged files: run `rebalance-monitor rebuild` for this cluster. After a"
+        " rebuild, the next run can write missing rows again only if their records are still in the topic"
+    )
 
 
 def _name(cluster: str, source: str) -> str:

@@ -39,7 +39,8 @@ def restore(
 ) -> None:
     """Restore the values after the last committed batch. Raises CheckpointDamagedError.
 
-    If the checkpoint is new, remove the values of an earlier run in this process from the monitor state.
+    The monitor state can contain values from an earlier run in this process. If the checkpoint is new, remove these
+    values.
     """
     batch_id, cluster, identity = last_committed_batch(files), settings.kafka.cluster, read_identity(files)
     checkpoint_id = identity.checkpoint_id if identity else ""

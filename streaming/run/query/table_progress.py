@@ -6,7 +6,8 @@ creates it again. In both cases, the table looks undamaged, and the query does n
 1. After each batch and at the stop, the monitor writes the progress of each table to a file. The progress is the
    version of the table and the last batch that this checkpoint wrote. The version alone is not sufficient, because
    several clusters write to the same tables. The batch number alone is not sufficient, because rows from samples have
-   no batch.
+   no batch. If the last rows of samples are missing, the version shows it only until other clusters have written the
+   same number of versions again.
 2. The file is written after the tables. If the process is killed between the two writes, the progress in the file is
    lower than the progress of the tables. This is allowed.
 3. The start is refused if the progress of a table is lower than the progress in the file. As a remedy, `rebuild`
@@ -14,7 +15,7 @@ creates it again. In both cases, the table looks undamaged, and the query does n
    rows again only if the topic still contains their records.
 4. If `paths.tables` has changed, the file is ignored, because a new folder may be empty.
 5. A missing file is ignored. A damaged file is also ignored, but a warning is logged.
-6. A repair can remove rows from the middle of a table. `last_checkpoint` detects this loss.
+6. A repair can remove rows. `last_checkpoint` detects this loss.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from streaming.state.monitor_view import MonitorView
 SEND_AGAIN_SECONDS = 30.0
 """Facts that have no effect after this time are sent again, but only if a batch has ended since they were sent.
 
-So a long outage of the query does not create many files with the same facts.
+A batch usually takes about one second. A long outage of the query does not create many files with the same facts.
 """
 
 SEND_AGAIN_BATCHES = 3

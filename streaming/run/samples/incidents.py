@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from assignors.coordinator import coordinator_partition
 from streaming.delta.on_disk import DeltaTables
-from streaming.evaluation.causes.cause import UNKNOWN
+from streaming.evaluation.causes.cause import OPEN_TRANSACTION, UNKNOWN
 from streaming.evaluation.conditions.missing_topics import SUBSCRIBED_TOPIC_MISSING, missing_topics_now
 from streaming.evaluation.group_update import GroupState
 from streaming.evaluation.incidents.coordinators import CoordinatorHistory
@@ -26,12 +26,14 @@ from streaming.evaluation.incidents.evidence import (
     LOSS,
     NO_COORDINATOR,
     RECORDS_LOST,
+    REWOUND,
     UNKNOWN_COORDINATOR,
     Coordinator,
     Evidence,
     EvidenceKey,
     GroupSurroundings,
     evidence_of,
+    facts_of_late_group,
     has_lag_ended,
 )
 from streaming.evaluation.incidents.incident import START_WINDOW_MS, Incident
@@ -158,10 +160,10 @@ def _unknown_lags(group_ids: Collection[str], reports: Reports) -> Iterator[Evid
             continue
         if is_unknown:
             yield EvidenceKey(LOSS, RECORDS_LOST, group_id)
-        if is_unknown or not has_lag_ended(report):
-            yield EvidenceKey(LAG, LAG_ABOVE_LIMIT, group_id)
-            if is_unknown or (report.cause is not None and report.cause.kind == UNKNOWN):
-                yield EvidenceKey(LAG_CAUSE, UNKNOWN, group_id)
+            yield from (EvidenceKey(LAG, name, group_id) for name in (LAG_ABOVE_LIMIT, REWOUND))
+            yield from (EvidenceKey(LAG_CAUSE, name, group_id) for name in (UNKNOWN, OPEN_TRANSACTION))
+        elif not has_lag_ended(report):
+            yield from (EvidenceKey(source, name, group_id) for source, name, *_ in facts_of_late_group(report, 0))
 
 
 def _groups_with_evidence(view: MonitorView, reports: Reports) -> Collection[str]:

@@ -62,7 +62,7 @@ class Sampler:
     interval_seconds: float
 
     def __post_init__(self) -> None:
-        """Set the initial state."""
+        """Start without a CPU time, so the first pause has its usual length."""
         self._sample_cpu_seconds = 0.0
         self._failures = FailureLog(self.cluster, "a sample")
 

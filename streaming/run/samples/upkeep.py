@@ -24,7 +24,10 @@ _log = logging.getLogger(__name__)
 
 
 class Upkeep:
-    """The periodic maintenance of the tables. The samplers of all clusters share one object."""
+    """The periodic maintenance of the tables. The samplers of all clusters share one object.
+
+    Only one maintenance runs at a time. A failure is logged, and the next maintenance runs after the usual interval.
+    """
 
     def __init__(self, tables: DeltaTables, retention_days: int, maintenance_interval_seconds: float) -> None:
         self._tables = tables

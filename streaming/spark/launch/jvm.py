@@ -169,8 +169,11 @@ class SparkLaunch:
         def kill_after_stop() -> None:
             stop.wait()
             if not self._is_closed.wait(STOP_SECONDS) and self._process is not None:
-                text = "Spark's Java process %d did not stop within %g s after the stop signal, so it is killed"
-                _log.warning(text, self._process.pid, STOP_SECONDS)
+                _log.warning(
+                    "Spark's Java process %d did not stop within %g s after the stop signal, so it is killed",
+                    self._process.pid,
+                    STOP_SECONDS,
+                )
                 self._process.kill()
 
         threading.Thread(target=kill_after_stop, name="limit of the stop", daemon=True).start()

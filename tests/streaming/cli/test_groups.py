@@ -33,8 +33,9 @@ from streaming.evaluation.conditions.condition_tracker import Condition, Conditi
 from streaming.group.listing import CLUSTER_NOT_DESCRIBABLE, DescribedGroup, GroupListing, ListedGroup, ListingGap
 from streaming.group.printable import in_ranges
 from streaming.sampling.connection import Connection
+from streaming.wall_clock import now_ms
 from tests.streaming.groups import written
-from tests.streaming.past.history import write_life, write_rows
+from tests.streaming.past.history import lag_row, write_lag, write_life, write_rows
 from tests.streaming.polled.answers import classic, classic_member, modern, modern_member
 
 WAIT_SECONDS = 30.0
@@ -123,6 +124,7 @@ def test_a_broker_out_of_reach_is_one_line():
     )
     assert result.exit_code == 1
     assert result.output.startswith(f"Error: no broker at {address} answered within 0.3 s")
+    assert "check --bootstrap-server, kafka.security.protocol" in result.output, "the wrong address is not a setting"
     assert result.output.count("\n") == 1
 
 
@@ -130,6 +132,13 @@ def test_an_address_without_a_port_is_refused():
     result = CliRunner().invoke(groups, ["--bootstrap-server", "kafka"])
     assert result.exit_code == 2
     assert "'kafka' is not HOST:PORT" in result.output
+
+
+def test_an_unknown_state_is_refused():
+    """A misspelled state printed an empty table, as if no group had this state."""
+    result = CliRunner().invoke(groups, ["--state", "Stabel"])
+    assert result.exit_code == 2
+    assert "'Stabel' is not one of 'stable', 'empty', " in result.stderr
 
 
 @pytest.mark.parametrize("address", ["localhost:9560", "http://u:hunter2@localhost", "http://[::1", "http://h:0"])
@@ -194,20 +203,22 @@ def test_the_table_shows_the_fairness_of_a_group(described: DescribedGroup, mess
     assert list(group_table([group], None).columns[5].cells) == [message], why
 
 
-def conditions_in(folder: Path, *names: str, cluster: str = "default") -> None:
-    """Write the tables of a cluster, with active conditions of group `a`, as the monitor does."""
+def conditions_in(folder: Path, *names: str, cluster: str = "default", measured_ms: int | None = None) -> None:
+    """Write the tables of a cluster, with active conditions of group `a` and a measurement, as the monitor does."""
     changes = [
         ConditionChange("a", Condition(name, 60_000, "pod-3"), active=True, read_up_to_ms=60_000) for name in names
     ]
     write_life(folder, [written(10, 1)], "a", cluster)
     write_rows(folder, {GROUP_CONDITIONS: condition_rows(cluster, 60_000, changes)})
+    write_lag(folder, lag_row(now_ms() if measured_ms is None else measured_ms, 7, cluster=cluster))
 
 
 def test_the_table_shows_the_conditions_of_a_group(tmp_path: Path):
     """Only conditions of the configured cluster are shown, not those of a group with the same name elsewhere."""
     conditions_in(tmp_path, "flapping_member", "rebalance_storm")
     conditions_in(tmp_path, "silent_group", cluster="other")
-    conditions = _read_conditions(Settings(), str(tmp_path), None, is_other_cluster=False)
+    conditions, warnings = _read_conditions(Settings(), str(tmp_path), None, is_other_cluster=False)
+    assert not warnings
     fine, restless = (AnsweredGroup(name, ListedGroup("classic", "", "Stable", 1), None, "no_answer") for name in "ba")
     table = group_table([fine, restless], conditions)
     assert [list(column.cells) for column in table.columns if column.header == "conditions"] == [
@@ -245,7 +256,7 @@ def test_the_conditions_are_those_of_the_cluster_or_an_error(  # noqa: PLR0913, 
 
     def read() -> str:
         try:
-            found = _read_conditions(settings, str(tmp_path), cluster, is_other_cluster=is_other_cluster)
+            found, _ = _read_conditions(settings, str(tmp_path), cluster, is_other_cluster=is_other_cluster)
         except RemedyError as error:
             return str(error).partition(str(tmp_path))[2].strip()
         return ", ".join(row["condition"] for row in (found or {})["a"])
@@ -257,7 +268,18 @@ def test_conditions_are_unknown_if_the_configured_tables_do_not_contain_the_clus
     """An empty list would look like a group without conditions."""
     conditions_in(tmp_path, "storm", cluster="demo")
     settings = Settings(paths=PathSettings(tables=str(tmp_path)))
-    assert _read_conditions(settings, None, None, is_other_cluster=False) is None
+    assert _read_conditions(settings, None, None, is_other_cluster=False) == (None, [])
+
+
+def test_the_conditions_of_a_stopped_monitor_are_unknown(tmp_path: Path):
+    """The monitor was killed while a group was silent. Days later, the command still showed a silent group."""
+    conditions_in(tmp_path, "silent_group", measured_ms=1_795_785_675_000)
+    conditions, (warning,) = _read_conditions(Settings(), str(tmp_path), None, is_other_cluster=False)
+    assert conditions is None
+    assert warning == (
+        "the active conditions are unknown, because the last measurement in the tables is from 2026-11-27 13:21:15 UTC:"
+        " check that the monitor runs. `rebalance-monitor history GROUP` shows the last known conditions"
+    )
 
 
 @pytest.mark.parametrize(
@@ -278,11 +300,11 @@ def test_a_cluster_of_the_tables_or_the_monitor_needs_no_settings(options: tuple
 def test_the_groups_are_listed_even_if_the_tables_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A user may have access to the brokers but not to the object store."""
 
-    def refuse(_path: str) -> None:
+    def refuse(*_: object) -> None:
         raise OSError("Generic S3 error\nError performing GET")
 
     monkeypatch.setattr(streaming.delta.stored_table, "DeltaTable", refuse)
-    assert _read_conditions(Settings(), None, None, is_other_cluster=False) is None
+    assert _read_conditions(Settings(), None, None, is_other_cluster=False) == (None, [])
     with pytest.raises(
         TableReadError, match=r"cannot be read \(Generic S3 error\): check that the storage is reachable"
     ):
@@ -291,7 +313,7 @@ def test_the_groups_are_listed_even_if_the_tables_cannot_be_read(tmp_path: Path,
 
 def test_without_tables_of_the_requested_cluster_no_conditions_are_shown(tmp_path: Path):
     """The configured tables belong to the configured cluster. A given folder without tables is an error."""
-    assert _read_conditions(Settings(), None, None, is_other_cluster=True) is None
+    assert _read_conditions(Settings(), None, None, is_other_cluster=True) == (None, [])
     with pytest.raises(NoTableError):
         _read_conditions(Settings(), str(tmp_path), None, is_other_cluster=False)
 

@@ -11,7 +11,14 @@ from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 import pytest
 
-from streaming.cli.text.group_output import AnsweredGroup, column_names, group_as_json, group_cells, group_table
+from streaming.cli.text.group_output import (
+    AnsweredGroup,
+    column_names,
+    group_as_json,
+    group_cells,
+    group_table,
+    reported_cells,
+)
 from streaming.config.links import LinkSettings
 from streaming.config.load import Settings
 from streaming.embedded.ports import free_port
@@ -95,6 +102,19 @@ def test_the_table_shows_lag_last_commit_rates_leader_and_timeouts_of_the_monito
         str(column.header) for column in group_table([listed("fraud-detection")], None, reported).columns
     }
     assert group_as_json(listed("fraud-detection"), None, reported)["monitor"] == reported["fraud-detection"]
+
+
+def test_a_group_that_has_no_leader_has_an_empty_cell(pages: Pages) -> None:
+    """The command showed `leader ?` for KIP-848 groups and for groups without members, although "?" means unknown."""
+    with served(pages) as url:
+        known = request_groups(url, CLUSTER)["fraud-detection"]
+
+    def cells_of_members(**changed: Any) -> list[str]:  # noqa: ANN401 - JSON
+        return reported_cells({**known, "leader": None, **changed}, verbose=True)[-3:]
+
+    assert cells_of_members() == ["?", "45 s", "5 min"]
+    assert cells_of_members(group_type="consumer") == ["", "45 s", "5 min"]
+    assert cells_of_members(member_count=0) == ["", "", ""]
 
 
 def test_without_the_address_of_a_monitor_its_values_are_absent() -> None:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
 
+import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 import streaming.delta.stored_table
 from streaming.cli.text.stored import read_active_conditions, read_commit_gaps, read_condition_changes
 from streaming.combine.partition_state import DecodeFailure
+from streaming.delta.commit_order import CommittedTable
 from streaming.delta.on_disk import DeltaTables
 from streaming.delta.rows import arrow_table, quarantine_rows
 from streaming.delta.stored import stored_rows
@@ -63,6 +67,35 @@ def test_a_damaged_file_is_an_error_of_one_line(root: Path) -> None:
     damaged.write_bytes(damaged.read_bytes()[:50])
     with pytest.raises(TableReadError, match=r"quarantine cannot be read .*: check that the storage is reachable"):
         stored_rows(str(root), QUARANTINE)
+
+
+def test_a_file_that_makes_delta_rs_panic_is_a_read_error_and_damage_that_a_repair_finds(root: Path) -> None:
+    """With a damaged schema in a file, `history` ended with a traceback of Rust: PanicException is no Exception."""
+    file = next((root / QUARANTINE.name).rglob("*.parquet"))
+    schema = pq.ParquetFile(file).metadata.metadata[b"ARROW:schema"]
+    words = np.frombuffer(b64decode(schema), np.int32).copy()
+    words[np.flatnonzero(words == 64)[-1]] = 3  # a column contains integers with 3 bits
+    file.write_bytes(file.read_bytes().replace(schema, b64encode(words)))
+    with pytest.raises(TableReadError, match=r"cannot be read \(Int type with bit width of 3 .*--repair-tables"):
+        stored_rows(str(root), QUARANTINE)
+    table, day = CommittedTable(str(root), QUARANTINE, QUARANTINE.schema.names), file.parent.name.removeprefix("date=")
+    with pytest.raises(TableReadError, match="cannot be read"):
+        table.snapshot_rows(table.version, day, 0, ["record_time"], 0, 10)
+    assert find_table_damage(LocalFolder(root / QUARANTINE.name), reads_rows=True)
+
+
+def test_a_checkpoint_that_makes_delta_rs_panic_is_a_read_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """About one of 1,000 changed bytes in a checkpoint has this effect."""
+
+    class PanicException(BaseException):
+        """A panic of delta-rs."""
+
+    def panic(*_: object) -> None:
+        raise PanicException("TokioMultiThreadExecutor has crashed: RecvError")
+
+    monkeypatch.setattr(streaming.delta.stored_table, "DeltaTable", panic)
+    with pytest.raises(TableReadError, match=r"cannot be read \(TokioMultiThreadExecutor has crashed"):
+        stored_rows("tables", QUARANTINE)
 
 
 @pytest.mark.parametrize("microseconds", [1 << 62, -(1 << 62)])
@@ -119,7 +152,7 @@ def test_a_table_that_cannot_be_read_is_not_empty(tmp_path: Path, monkeypatch: p
     }[read]
     assert not rows(), "a monitor of an earlier version did not create the table"
 
-    def refuse(_path: str) -> None:
+    def refuse(*_: object) -> None:
         raise OSError("the object store does not answer")
 
     monkeypatch.setattr(streaming.delta.stored_table, "DeltaTable", refuse)

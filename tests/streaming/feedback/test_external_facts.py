@@ -83,6 +83,11 @@ IDENTIFIED = TopicMetadata(2, NOW_MS, topic_id="id")
             "the leader knew more partitions than the old sample: a later sample decides",
         ),
         ([written(10, 1), emptied(11, 2)], (), "an empty group subscribes to no topic"),
+        (
+            [written(10, 1), sampled(5, orders=2), emptied(11, 2)],
+            (TopicsSampled({"orders": TopicMetadata(2, NOW_MS, RACKS)}),),
+            "an empty group keeps its topics, and its next members can have racks",
+        ),
         (formed(6), (TopicsSampled({"orders": IDENTIFIED}),), "records of a KIP-848 group contain only topic ids"),
         (
             [*formed(6), TopicsSampled({"orders": TopicMetadata(2, 5, topic_id="older")})],

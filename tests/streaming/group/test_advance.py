@@ -254,9 +254,19 @@ def test_an_unsubscribed_topic_is_removed_and_others_stay() -> None:
     assert left.topics == {"sales": TopicMetadata(9, 5)}
 
 
-@pytest.mark.parametrize("end", [emptied(9, 9), tombstoned(9), epoch(9)])
-def test_a_group_without_subscriptions_has_no_topics(end: GroupEvent) -> None:
+@pytest.mark.parametrize("end", [tombstoned(9), epoch(9)])
+def test_the_end_of_a_group_removes_its_topics(end: GroupEvent) -> None:
     assert advanced([ON_ORDERS, sampled(5, orders=3), end]).topics == {}
+
+
+def test_an_empty_group_keeps_its_topics_and_their_samples_up_to_date() -> None:
+    """A flapping group was Empty between its short generations. 858 of its 930 verdicts were unknown.
+
+    Its next members remove the topics that they do not need.
+    """
+    empty = advanced([ON_BOTH, sampled(5, orders=3, sales=9), emptied(8, 8), sampled(9, orders=4)])
+    assert empty.topics == {"orders": TopicMetadata(4, 9), "sales": TopicMetadata(9, 5)}
+    assert advanced([written(10, 9, [member("m", topics=["orders"])])], empty).topics == {"orders": TopicMetadata(4, 9)}
 
 
 @given(st.permutations([sampled(4, orders=2), sampled(5, orders=None), sampled(6, orders=3), sampled(6, orders=3)]))

@@ -97,13 +97,24 @@ def test_the_state_follows_from_the_records_as_in_the_coordinator(
 
 TOTALS = [
     (formed(0, 9), GroupTotals(), 9, "rule 2: events before the first epoch are unknown"),
-    ([*formed(0, 3), joined(5, "n"), epoch(6, 4)], GroupTotals(rebalances=1), 4, "rule 4: a member joined"),
+    ([*formed(0, 3), joined(5, "n"), epoch(6, 4)], GroupTotals(), 4, "rule 4: no assignment of this epoch yet"),
+    (
+        [*formed(0, 3), joined(5, "n"), epoch(6, 4), target_epoch(7, 4)],
+        GroupTotals(rebalances=1),
+        4,
+        "rule 4: a member joined",
+    ),
     ([*formed(0, 3), *left(5), epoch(8, 4)], GroupTotals(empty_transitions=1), 4, "rule 4: the last member left"),
-    ([*formed(0, 3), epoch(5, 7)], GroupTotals(rebalances=4), 7, "compacted epochs count too"),
+    (
+        [*formed(0, 3), joined(5, "n"), epoch(6, 7), target_epoch(7, 7)],
+        GroupTotals(rebalances=1),
+        7,
+        "rule 4: the records do not show whether the epochs 4 to 6 had assignments",
+    ),
     ([*formed(0, 3), epoch(5, 2)], GroupTotals(incarnations=2), 2, "rule 5: its tombstone was compacted"),
     ([*formed(0, 3), tombstoned(5), *formed(9, 1)], GroupTotals(incarnations=2), 1, "rule 5: recreated"),
     (
-        [written(0, 5), tombstoned(1, append_of=2), *formed(2, 5), joined(7, "n"), epoch(8, 6)],
+        [written(0, 5), tombstoned(1, append_of=2), *formed(2, 5), joined(7, "n"), epoch(8, 6), target_epoch(9, 6)],
         GroupTotals(rebalances=1),
         6,
         "rule 6: upgraded at its generation; then the member that caused it joins",
@@ -172,7 +183,7 @@ TOTALS = [
 
 
 @pytest.mark.parametrize(("events", "totals", "generation_id", "why"), TOTALS, ids=[why for *_, why in TOTALS])
-def test_epochs_count_like_generations(
+def test_the_totals_and_the_epoch_of_a_group(
     events: Sequence[LogEvent], totals: GroupTotals, generation_id: int, why: str
 ) -> None:
     snapshot = advanced(events)

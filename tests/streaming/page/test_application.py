@@ -388,6 +388,10 @@ def test_a_cluster_without_the_offsets_topic_is_not_shown_as_being_read(tmp_path
 
 
 def test_a_group_blocked_by_an_open_transaction_is_shown_as_unknown(page_scene: Scene) -> None:
+    """The API showed no reason for the unknown lag, although `/metrics` showed the reason `blocked`.
+
+    The page showed that the assignment of generation ? comes from an unknown program.
+    """
     monitor_state = MonitorState()
     view = page_scene.monitor_state.view()
     monitor_state.put_batch(view.groups.values(), [])
@@ -395,9 +399,15 @@ def test_a_group_blocked_by_an_open_transaction_is_shown_as_unknown(page_scene: 
     offsets_topic = {number: LogEnds(1_005, 1_000) for number in range(50)}
     monitor_state.put_sample(replace(view.sample, offsets_topic=offsets_topic), view.lag)
     monitor_state.put_health(ready=True, was_ready=True)
-    document = ask(pages_of(monitor_state, page_scene.tables), "/api/v1/groups/billing").json()
+    pages = pages_of(monitor_state, page_scene.tables)
+    document = ask(pages, "/api/v1/groups/billing").json()
     assert (document["state"], document["not_known"]) == ("Unknown", ["blocked"])
     assert (document["lag"], document["member_count"], document["members"]) == (None, None, [])
+    assert (document["lag_unknown"], document["partitions"]) == (["blocked"], [])
+    text = Seen(ask(pages, "/groups/billing").text).text
+    assert " lag ? " in text
+    assert "Actual and expected assignment" in text
+    assert "comes from" not in text
 
 
 @pytest.mark.parametrize("accept_encoding", ["gzip;q=0", "identity", ""])

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from streaming.config.settings import ADMIN_API_SOURCE
 from streaming.evaluation.lag.lag import ClusterSample, LogEnds
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.page.addresses import GROUP_API, group_address
@@ -133,6 +134,19 @@ def test_the_api_names_the_cluster_of_each_group(pages: Pages) -> None:
     alone = ask(pages, "/api/v1/groups?cluster=eu").json()
     assert (alone["cluster"], alone["phase"], alone["total_groups"]) == (EU, "ready", 2)
     assert ask(pages, "/api/v1/groups?cluster=away").status == "503 Service Unavailable"
+
+
+def test_in_the_polling_mode_no_text_names_the_topic_that_the_monitor_does_not_read(tmp_path: Path) -> None:
+    """An operator whose cluster hides `__consumer_offsets` searched for a permission that this mode does not need."""
+    monitor_state = MonitorState()
+    monitor_state.put_health(source=ADMIN_API_SOURCE)
+    pages = Pages([cluster_view(AWAY, monitor_state, tmp_path)], ())
+    assert ask(pages, "/-/ready").body == b"Not ready: the monitor has not polled all groups since its start\n"
+    assert "__consumer_offsets" not in Seen(ask(pages, "/").text).text
+    monitor_state.put_health(was_ready=True)
+    monitor_state.put_sample(ClusterSample(NOW_MS), None)
+    assert b"cannot poll all groups" in ask(pages, "/-/ready").body
+    assert "__consumer_offsets" not in Seen(ask(pages, "/").text).text
 
 
 def test_the_port_is_ready_if_one_cluster_is_ready(page_scene: Scene, tmp_path: Path) -> None:

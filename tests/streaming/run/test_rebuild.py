@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -23,6 +24,7 @@ from streaming.run.query.last_checkpoint import LastCheckpoint, store_repair
 from streaming.run.query.table_progress import RowsMissingError
 from streaming.run.rebuild import RebuildError, rebuild_checkpoint
 from streaming.run.writers import SecondWriterError
+from streaming.spark.checkpoint import CheckpointInUseError, CheckpointLock
 from streaming.spark.files import Files
 from tests.streaming.spark.checkpoints import as_nobody, truncate
 from tests.streaming.spark.test_checkpoint import new_identity
@@ -117,6 +119,26 @@ def test_a_rebuild_removes_the_new_checkpoint_of_a_killed_rebuild(settings: Sett
     rebuild_checkpoint(settings, STAMP)
     kept = ["checkpoint.mine.new", "other.20251231T235959.new"]
     assert folders(settings) == sorted(["checkpoint", f"checkpoint.{STAMP}", *kept, "tables"])
+
+
+def test_a_monitor_that_waits_for_a_rebuild_does_not_ask_to_stop_it(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log of a monitor of two clusters asked to stop the process that repaired the checkpoint of one of them."""
+    rebuilding = f"{settings.paths.checkpoint} is being rebuilt by process {os.getpid()}: wait until the rebuild ends$"
+
+    def try_to_watch(session: object, settings: Settings, files: Files, tables: object) -> None:
+        with pytest.raises(CheckpointInUseError, match=rebuilding), CheckpointLock(settings.paths.checkpoint):
+            pass
+        create_checkpoint(session, settings, files, tables)
+
+    monkeypatch.setattr(rebuild_module, "make_checkpoint", try_to_watch)
+    assert rebuild_checkpoint(settings, STAMP)
+    with (
+        CheckpointLock(settings.paths.checkpoint),
+        pytest.raises(CheckpointInUseError, match=f"is in use by process {os.getpid()}: stop that process, or "),
+    ):
+        rebuild_checkpoint(settings, STAMP)
 
 
 def test_a_rebuild_without_an_old_checkpoint_creates_one(settings: Settings) -> None:
@@ -285,7 +307,7 @@ def test_after_a_repair_each_cluster_that_lost_rows_must_be_rebuilt(settings: Se
         with pytest.raises(RowsMissingError) as refused:
             two.take(earlier, "/two")
     assert str(refused.value).startswith(
-        f"rows of cluster 'two' are missing in {REBALANCES.name} (tables in {settings.paths.tables}), because"
+        f"rows of cluster 'two' may be missing in {REBALANCES.name} (tables in {settings.paths.tables}), because"
     )
     assert "run `rebalance-monitor rebuild` for this cluster" in str(refused.value)
     assert len(str(refused.value).splitlines()) == 1
@@ -302,7 +324,7 @@ def test_a_repair_after_a_rebuild_refuses_the_rebuilt_checkpoint_too(settings: S
     store_repair(files, "two", "rebalances", "20260101T000000")
     rebuilt = new_identity("two", 2, after=two.read())
     store_repair(files, "two", "rebalances", "20260102T000000")
-    with pytest.raises(RowsMissingError, match="rows of cluster 'two' are missing in rebalances, what_if "):
+    with pytest.raises(RowsMissingError, match="rows of cluster 'two' may be missing in rebalances, what_if "):
         two.take(rebuilt, "/two")
 
 

@@ -134,6 +134,31 @@ def test_a_second_checkpoint_of_a_cluster_is_refused_while_the_first_one_writes(
         assert list(records(files)) == ["/first"], "the refused writer leaves no record"
 
 
+def test_a_cluster_with_slow_storage_does_not_block_another_cluster(files: LocalFiles) -> None:
+    """In Python 3.10 and 3.11, all objects of a class share the lock of a `cached_property`."""
+    is_opening, may_open, is_stored = threading.Event(), threading.Event(), threading.Event()
+
+    def open_slowly() -> Files:
+        is_opening.set()
+        may_open.wait(20)
+        return files
+
+    def store() -> None:
+        with claim(files, "/fast", cluster="fast"):
+            is_stored.set()
+
+    slow = WriterClaim(open_slowly, "slow", "/slow", lambda: 1, threading.Event())
+    threads = [threading.Thread(target=slow.check), threading.Thread(target=store)]
+    threads[0].start()
+    assert is_opening.wait(5)
+    threads[1].start()
+    is_independent = is_stored.wait(5)
+    may_open.set()
+    for thread in threads:
+        thread.join()
+    assert is_independent
+
+
 def test_other_clusters_and_the_same_checkpoint_are_no_second_writer(files: LocalFiles) -> None:
     with claim(files, "/first"), claim(files, "/of-b", cluster="b"):
         assert len(records(files)) == 2

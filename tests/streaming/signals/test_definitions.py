@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import pkgutil
 import re
+from dataclasses import replace
 from importlib import import_module
 
 import pytest
@@ -37,6 +38,16 @@ ONE_MEMBER_OF_A_GROUP = (of_fairness.BUSIEST_MEMBER, of_lag.GROUP_WORST_PARTITIO
 """One series per group, and only if an alert uses it."""
 UNITS = ("seconds", "bytes", "ratio", "partitions", "members", "brokers")
 BY_EXPORTED_NAME = {name: signal for signal in SIGNALS.values() for name in exported_names(signal)}
+
+
+def test_label_values_are_read_only() -> None:
+    """Two signals can be defined with the same dict. A change of one signal would change the other one."""
+    values = {"condition": ("storm",)}
+    signal = replace(of_rebalances.GROUP_CONDITION, label_values=values)
+    values["condition"] = ()
+    assert signal.label_values == {"condition": ("storm",)}
+    with pytest.raises(TypeError):
+        signal.label_values["condition"] = ()  # type: ignore[index]
 
 
 def test_every_definition_is_in_the_catalogue_once() -> None:

@@ -9,7 +9,7 @@ from py4j.protocol import Py4JError
 
 from streaming import errors
 from streaming.spark import causes, checksums, folder, state_files
-from streaming.spark.causes import plain_cause, plain_reason
+from streaming.spark.causes import is_spark_gone, plain_cause, plain_reason
 
 FOREACH_BATCH = """[STREAM_FAILED] Query [id = 1-a, runId = 2-b] terminated with exception: \
 [FOREACH_BATCH_USER_FUNCTION_ERROR] An error occurred in the user provided function in foreach batch sink. \
@@ -60,6 +60,27 @@ def test_an_error_from_a_killed_jvm_is_reported_as_a_lost_spark() -> None:
     """After a start with a damaged file, the log showed only `<exception str() failed>`."""
     assert plain_cause(GoneError()) == "Spark's JVM does not answer"
     assert plain_cause(KeyError()) == "KeyError"
+
+
+def test_a_call_that_a_killed_jvm_did_not_answer_is_reported_as_a_lost_spark() -> None:
+    """After `kill -9` of the JVM, the log showed a failed poll: "An error occurred while calling ..."."""
+    call = "An error occurred while calling None.org.apache.hadoop.fs.Path"
+    assert is_spark_gone(Py4JError(call))
+    assert not is_spark_gone(Py4JError(f"{call}.\n: java.lang.IllegalArgumentException: x"))
+    assert not is_spark_gone(Py4JError("org.apache.hadoop.fs.Path does not exist in the JVM"))
+
+
+@pytest.mark.parametrize(
+    "trace",
+    [
+        "Caused by: java.io.IOException: Stream closed\n\tat java.lang.ProcessBuilder$NullOutputStream.write(",
+        "SparkException: Python worker exited unexpectedly (crashed).\nCaused by: java.io.EOFException\n\tat java.io.",
+    ],
+)
+def test_a_killed_python_worker_is_named(trace: str) -> None:
+    """After `kill -9` of the daemon and its workers, the log showed only "IOException: Stream closed"."""
+    text = f"An error occurred while calling o1.count.\n: org.apache.spark.SparkException: Job aborted\n{trace}\n"
+    assert plain_reason(text) == "a Python worker of Spark ended (killed, or too little memory)"
 
 
 @pytest.mark.parametrize("module", [causes, checksums, folder, state_files, errors])

@@ -2,7 +2,7 @@
 
 Lag does not show the loss of records. If retention is a month, a lag of a million records may be harmless. If retention
 is an hour, the same lag may be too high. If the lag of a row is unknown, all values of the row are unknown (`lag.py`
-describes the reasons). In the rules, c is `next_offset`. s is the newest log start offset that is not newer than the
+describes the reasons). In the rules, c is `unread_offset`. s is the newest log start offset that is not newer than the
 commits. A sample reads commits first and requests log start offsets later. So if a group commits, and a client then
 deletes all records before the commit (Kafka Streams does so every 30 s), the sample can contain the new log start
 offset and the old commit. Such an old commit proves no loss. So s comes from the newest sample up to which the monitor
@@ -91,7 +91,10 @@ RETENTION_SCHEMA = pa.schema(
         ("seconds_until_lost_kind", pa.string()),
     ]
 )
-"""The kinds of `lost_since_ms` are `exact` and `at_least`, those of `seconds_until_lost` `estimate` and `at_least`."""
+"""The kinds of `lost_since_ms` are `exact` and `at_least`, those of `seconds_until_lost` `estimate` and `at_least`.
+
+A kind is null if its value is null.
+"""
 
 
 class Loss(NamedTuple):
@@ -125,7 +128,8 @@ def retention(  # noqa: PLR0913, PLR0917 - one argument per input
     commits were read up to the sample of the report.
 
     In the example, the log start offset rises by 1000 every 600 s. For the offset 4500, the result at 1500 s is
-    2500 / (1000 / 600 s) - 300 s = 1200 s:
+    2500 / (1000 / 600 s) - 300 s = 1200 s. So the predicted time of the loss is 2700 s. The real loss is at 3000 s,
+    when the log start offset rises to 5000:
 
     >>> from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, lag_report
     >>> starts = SampledOffsets(LOG_START_POINTS)
@@ -143,7 +147,7 @@ def retention(  # noqa: PLR0913, PLR0917 - one argument per input
     partitions = lag.partitions
     rows = starts.rows(partitions["topic"].combine_chunks(), partitions["partition"].to_numpy())
     is_sampled = starts.sampled_at(rows, lag.sampled_at_ms) & pc.is_valid(partitions["log_start_offset"]).to_numpy()
-    committed, waiting = partitions["next_offset"].to_numpy(), partitions["lag"].fill_null(0).to_numpy()
+    committed, waiting = partitions["unread_offset"].to_numpy(), partitions["lag"].fill_null(0).to_numpy()
     log_starts = partitions["log_start_offset"].fill_null(0).to_numpy()
     if commits_read_ms is not None:
         read_starts, is_read = _log_starts_at(starts.points, rows, commits_read_ms, is_sampled)
@@ -247,7 +251,11 @@ def _until_lost(  # noqa: PLR0913, PLR0917 - one argument per column
     has_rate: BoolArray,
     left_by_time: pa.ChunkedArray | None,
 ) -> tuple[pa.Array, pa.Array]:
-    """Return the seconds until the next loss, and the kinds (rules 3 to 6). `left_by_time` is null without lag."""
+    """Return the seconds until the next loss, and the kinds (rules 3 to 6).
+
+    `has_rate` is False for rows without lag and for rows to which the rate does not apply. `left_by_time` is null for
+    rows without lag.
+    """
     seconds, is_at_least = np.zeros(len(rows)), np.zeros(len(rows), dtype=np.bool_)
     is_known, at = is_lost.copy(), np.flatnonzero(has_rate)
     distinct, back = np.unique(rows[at], return_inverse=True)

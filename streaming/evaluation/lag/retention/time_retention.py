@@ -4,9 +4,9 @@ The next record is the record that the group reads next. The age of the next rec
 (`lag_seconds.py`). Rules:
 
 1. A topic deletes records by time if its `cleanup.policy` contains `delete` and its `retention.ms` is not -1. For these
-   topics, the estimate is `retention.ms` minus the age, at least 0. For all other topics, the estimate is null. Kafka
-   deletes a whole segment when the newest record of the segment is older than `retention.ms`. So the real loss is later
-   than the estimate, by at most the time that the segment covers.
+   topics, the estimate is `retention.ms` minus the age, but never below 0. For all other topics, the estimate is null.
+   Kafka deletes a whole segment when the newest record of the segment is older than `retention.ms`. So the real loss is
+   later than the estimate, by at most the time that the segment covers.
 2. If the age is only a lower bound, the record may be older, so the estimate is unknown. Exception: if the lower bound
    has reached `retention.ms`, the estimate is 0.
 3. If the settings of the topic are unknown, the estimate is unknown.

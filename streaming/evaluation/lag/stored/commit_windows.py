@@ -12,8 +12,8 @@ commit:
    enough time, even if a group commits every 10 ms. If the coordinator moves to a broker whose clock is slow,
    timestamps can decrease. If the timestamps return to an earlier slot, the new commit replaces the entry of that slot.
    The number of a slot is timestamp // slot_ms. So the content of a window depends only on the commits, and not on
-   batches or restarts. So only the last commit of each slot is added from a batch (`last_per_slot`). Burrow does not
-   use slots: its `min-distance` is a minimum time after the previous entry.
+   batches or restarts. So from each batch, only the last commit of each slot is added (`last_per_slot`). Burrow does
+   not use slots: its `min-distance` is a minimum time after the previous entry.
 4. If a window is full, a new commit removes the oldest entry.
 
 The monitor requests end offsets after it has read the commits. Rules for the end offsets:
@@ -59,12 +59,15 @@ WINDOW_SCHEMA = pa.schema(
 """One entry per row. The entries of a window are in adjacent rows, oldest first. `lag` is null if not observed."""
 
 STORED_VERSION = 1
-"""Version 1: WINDOW_SCHEMA with the column `key` instead of `row`. `key` contains the canonical key of each commit."""
+"""Version 1: WINDOW_SCHEMA with the column `key` instead of `row`. It contains the bytes of the commit's key."""
 
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """Windows as matrices, one row per window. The entries of a row are in adjacent cells, oldest first."""
+    """Windows as matrices, one row per window. The entries of a row are in adjacent cells, oldest first.
+
+    A cell is valid only where `is_entry` is True, and its `lag` only where `has_lag` is also True.
+    """
 
     committed_offset: Int64Array
     timestamp_ms: Int64Array

@@ -56,19 +56,12 @@ class OffsetPoints:
     def add(self, rows: Int64Array, offsets: Int64Array, sampled_at_ms: int) -> BoolArray:
         """Add one sample. `rows` has no duplicates. Return True for each row whose offset decreased (rule 2)."""
         self._grow(int(rows.max(initial=-1)) + 1)
-        late = rows[(self.counts[rows] > 0) & (self._newest(self.times_ms, rows) >= sampled_at_ms)]
-        self.counts[late] = self.first_since(late, sampled_at_ms)
+        self._drop_later_points(rows, sampled_at_ms)
         fell_back: BoolArray = (self.counts[rows] > 0) & (offsets < self._newest(self.offsets, rows))
         self.counts[rows[fell_back]] = 0
-        before_newest = self.offsets[rows, np.maximum(self.counts[rows] - 2, 0)]
-        is_constant = (self._newest(self.offsets, rows) == offsets) & (before_newest == offsets)
-        is_continued = (self.counts[rows] >= 2) & is_constant
+        is_continued = self._continues_constant_run(rows, offsets)
         self.times_ms[rows[is_continued], self.counts[rows[is_continued]] - 1] = sampled_at_ms
-        appended = rows[~is_continued]
-        self._thin(appended[self.counts[appended] == self.limit], sampled_at_ms)
-        self.offsets[appended, self.counts[appended]] = offsets[~is_continued]
-        self.times_ms[appended, self.counts[appended]] = sampled_at_ms
-        self.counts[appended] += 1
+        self._append(rows[~is_continued], offsets[~is_continued], sampled_at_ms)
         return fell_back
 
     def keep(self, rows: Int64Array) -> None:
@@ -124,6 +117,25 @@ class OffsetPoints:
     def _grow(self, rows: int) -> None:
         self.counts = grown(self.counts, rows, 0)
         self.offsets, self.times_ms = grown(self.offsets, rows, 0), grown(self.times_ms, rows, 0)
+
+    def _drop_later_points(self, rows: Int64Array, sampled_at_ms: int) -> None:
+        """Remove all points at or after the time of the sample (rule 1)."""
+        late = rows[(self.counts[rows] > 0) & (self._newest(self.times_ms, rows) >= sampled_at_ms)]
+        self.counts[late] = self.first_since(late, sampled_at_ms)
+
+    def _continues_constant_run(self, rows: Int64Array, offsets: Int64Array) -> BoolArray:
+        """Return True for each row whose last two points have the sampled offset (rule 3)."""
+        before_newest = self.offsets[rows, np.maximum(self.counts[rows] - 2, 0)]
+        same = (self._newest(self.offsets, rows) == offsets) & (before_newest == offsets)
+        is_continued: BoolArray = (self.counts[rows] >= 2) & same
+        return is_continued
+
+    def _append(self, rows: Int64Array, offsets: Int64Array, sampled_at_ms: int) -> None:
+        """Append a point to each row (rule 4)."""
+        self._thin(rows[self.counts[rows] == self.limit], sampled_at_ms)
+        self.offsets[rows, self.counts[rows]] = offsets
+        self.times_ms[rows, self.counts[rows]] = sampled_at_ms
+        self.counts[rows] += 1
 
     def _thin(self, full: Int64Array, now_ms: int) -> None:
         """Remove one inner point from each full row (rule 4), in blocks of rows that fit into the CPU cache."""

@@ -29,8 +29,9 @@ class TopicIds:
     def update(self, sampled: Mapping[str, TopicMetadata], stored: Container[str]) -> frozenset[str]:
         """Store the ids of a sample. Return the topics that were created again since an earlier sample.
 
-        A deleted topic has no id in the sample. Its id is kept while `stored` contains the topic, because then the
-        monitor still has values about the log of the topic.
+        If one of the two ids is unknown, it is unknown whether the topic was created again. A deleted topic has no id
+        in the sample. Its id is kept while `stored` contains the topic, because then the monitor still has values about
+        the log of the topic.
         """
         ids = {topic: one.topic_id for topic, one in sampled.items() if one.topic_id is not None}
         recreated = frozenset(topic for topic, topic_id in ids.items() if self._known.get(topic, topic_id) != topic_id)

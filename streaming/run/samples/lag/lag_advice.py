@@ -4,7 +4,8 @@
    assignment, the members, the cause or the known capacities change, and after REPEAT_MS. A shorter interval is not
    useful, because the rates in the advice are averages over five minutes.
 2. At each sample, the computation stops after about MAX_SECONDS. Groups whose advice is oldest come first. The other
-   groups follow at a later sample. Until then, a group keeps its old advice if the inputs are the same.
+   groups follow at a later sample. Until then, a group keeps its old advice if the inputs are the same. If the inputs
+   changed, the group has no advice.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ class _KnownAdvice(NamedTuple):
     inputs: Hashable
     computed_at_ms: int
     text: str | None
+    """None if the inputs result in no advice."""
 
 
 class LagAdvice:

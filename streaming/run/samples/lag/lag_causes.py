@@ -6,8 +6,9 @@ Store the causes in the monitor state. Write the start and the end of each cause
 2. A cause starts at the first sample that finds it. A cause ends when a different cause replaces it, or when the group
    has caught up. A group has caught up if no partition is behind, and if each partition with waiting records has a
    commit after the start of the cause. If only the rates change, the cause does not end (`Cause.identity`).
-3. If the lag is unknown, no cause starts or ends. A lower bound below WAITING_SECONDS counts as unknown: after a
-   restart, the monitor must first observe the partitions for some time.
+3. While it is unknown whether a cause exists, no cause starts or ends. If the lag is unknown, the cause is unknown. A
+   lower bound below WAITING_SECONDS counts as unknown: after a restart, the monitor must first observe the partitions
+   for some time.
 4. The monitor state also contains the advice for each cause (`lag_advice.py`). The table does not contain advice,
    because a cause often starts before the members' capacity is known.
 5. The row of an active cause is written again on each UTC date. So the deletion of old dates never deletes it.
@@ -123,7 +124,7 @@ class LagCauses:
         return [*rows, *repeated.values()], {**active, **repeated}
 
     def _groups_that_have_not_caught_up(self, lag: LagEvaluation) -> AbstractSet[str]:
-        """Return the groups whose cause continues even if this sample does not find it (rules 2 and 3)."""
+        """Return the groups whose cause continues, although this sample does not show the cause (rules 2 and 3)."""
         if not self._active:
             return frozenset()
         behind = {group_id for group_id, one in self._late_groups.items() if one.behind}
@@ -206,21 +207,12 @@ def _sampled_group(group_id: str, rows: list[dict[str, Any]], view: MonitorView,
     recent = () if record is None else record.rebalance_history.recent
     return SampledGroup(
         sampled_at_ms=sample.sampled_at_ms,
-        partitions=tuple(
-            PartitionWork(
-                topic=row["topic"],
-                partition=row["partition"],
-                lag=row["lag"],
-                produced_records_per_second=row["produced_records_per_second"],
-                consumed_records_per_second=row["consumed_records_per_second"],
-                status=row["status"],
-                last_commit_ms=row["commit_timestamp_ms"],
-                is_blocked=row["is_blocked"],
-                member_id=owners.get(_key(row), ""),
-            )
-            for row in rows
-        ),
-        behind=frozenset(_key(row) for row in waiting if _was_behind_at_commit(row, sample)),
+        partitions=tuple(_partition_work(row, owners.get(_key(row), "")) for row in rows),
+        behind={
+            _key(row): seconds
+            for row in waiting
+            if (seconds := _seconds_at_commit(row, sample)) >= WAITING_SECONDS or row["is_blocked"]
+        },
         stopped=frozenset(_key(row) for row in waiting if row["status"] == Status.STOP.name),
         members=each,
         member_count=None if each is None else len(each),
@@ -237,9 +229,23 @@ def _key(row: Mapping[str, Any]) -> TopicPartition:
     return row["topic"], row["partition"]
 
 
-def _was_behind_at_commit(row: Mapping[str, Any], sample: ClusterSample) -> bool:
+def _seconds_at_commit(row: Mapping[str, Any], sample: ClusterSample) -> float:
     since_commit_seconds = max(0, sample.sampled_at_ms - row["commit_timestamp_ms"]) / 1000
-    return bool(row["lag_seconds"] - since_commit_seconds >= WAITING_SECONDS)
+    return float(row["lag_seconds"] - since_commit_seconds)
+
+
+def _partition_work(row: Mapping[str, Any], member_id: str) -> PartitionWork:
+    return PartitionWork(
+        topic=row["topic"],
+        partition=row["partition"],
+        lag=row["lag"],
+        produced_records_per_second=row["produced_records_per_second"],
+        consumed_records_per_second=row["consumed_records_per_second"],
+        status=row["status"],
+        last_commit_ms=row["commit_timestamp_ms"],
+        is_blocked=row["is_blocked"],
+        member_id=member_id,
+    )
 
 
 def _fair_rate(group_id: str, record: GroupState | None, view: MonitorView) -> float | None:

@@ -4,6 +4,9 @@ The first write of each UTC date contains all partitions. Every other write cont
 rows of at most two dates are sufficient to find the lag at a given time (`streaming/past/lag.py`), and the deletion of
 old dates never deletes the last row of a partition.
 
+If no row of `group_lag` changed, the write contains one unchanged row. So each write proves a measurement
+(`streaming/past/silence.py`).
+
 If a committed offset was deleted, or if the group no longer reads the topic, the next write contains an *end row* for
 the partition. The `unknown_reason` of an end row is `offset_deleted` or `not_subscribed`, and all values are null.
 After a restart, the first write compares the lag with the rows that the table has for the same date. So this write also
@@ -50,7 +53,7 @@ class LagTables:
         return time.monotonic() - self._written_seconds >= self._every_seconds
 
     def write(self, lag: LagEvaluation, unsubscribed: pa.Table, rates: Weights) -> None:
-        """Write the rows that changed since the last write. The first write of a date contains all rows.
+        """Write the rows that changed since the last write, or one row. The first write of a date contains all rows.
 
         `unsubscribed` contains the commits for topics that their groups no longer read. `rates` contains the produce
         rate of each topic partition, in records per second.
@@ -62,6 +65,8 @@ class LagTables:
         for table, numbers in _WRITTEN_WHEN_CHANGED.items():
             changed = lag.partitions if before is None else _changed_rows(lag.partitions, before, numbers)
             rows = pa.concat_tables([changed, ended])
+            if table is GROUP_LAG and not rows.num_rows:
+                rows = lag.partitions.slice(length=1)
             if rows.num_rows:
                 self._tables.append(table, lag_rows(table, self._cluster, lag.report.sampled_at_ms, rows))
         self._written, self._written_date, self._written_seconds = lag.partitions, today, now_seconds

@@ -89,7 +89,7 @@ class LagWatch:
     settings: RetentionSettings
 
     def __post_init__(self) -> None:
-        """Set the initial state."""
+        """Start without samples. `restore` reads the samples of an earlier run."""
         self._losses: Losses = {}
         self._next_offsets = NextOffsets()
         self._topic_ids = TopicIds()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from time import process_time
 
 import pytest
 
 from assignors import AS_JAVA_LEADER
-from streaming.evaluation.assignment.common_rules import RuleViolations
+from streaming.evaluation.assignment.common_rules import RuleViolations, with_unowned
 from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.events import DecodeFailed, GroupEvent, GroupMetadataWritten, TopicMetadata, TopicsSampled
+from streaming.group.advance import advance
 from streaming.group.snapshot import GroupSnapshot
 from streaming.protocol.classic import ClassicMember
 from tests.streaming.groups import (
@@ -339,3 +341,15 @@ def test_other_members_still_break_rules_while_a_members_assignment_is_unknown()
 def test_topic_ids_without_a_name_hide_owners() -> None:
     """Rule 2."""
     assert violations(formed(0)) == RuleViolations(is_known=False)
+
+
+def test_the_unowned_partitions_of_a_large_topic_are_found_in_linear_time() -> None:
+    """Each record runs this rule. A search of all owned partitions for each unowned partition took 7 s."""
+    snapshot = GroupSnapshot("g")
+    for event in (generation(10, has()), sampled(11_000, orders=20_000), generation(20, has(*range(10_000)))):
+        snapshot = advance(snapshot, event)
+    started = process_time()
+    found = with_unowned(snapshot, None)
+    assert process_time() - started < 1
+    assert found is not None
+    assert [one.partition for one in found.unowned if one.is_pending] == [*range(10_000, 20_000)]

@@ -22,6 +22,7 @@ class Flow(NamedTuple):
     status: str | None = "OK"
     last_commit_ms: int = NOW_MS - 1_000
     is_blocked: bool = False
+    speed: float | None = None
 
 
 class Owner(NamedTuple):
@@ -79,6 +80,7 @@ def facts(*owners: Owner, unowned: tuple[Flow, ...] = (), are_owners_known: bool
                 status=flow.status,
                 last_commit_ms=flow.last_commit_ms,
                 is_late=flow.is_late,
+                speed=flow.speed,
                 is_blocked=flow.is_blocked,
                 member_id=member.member_id if owner.name and are_owners_known else "",
             )

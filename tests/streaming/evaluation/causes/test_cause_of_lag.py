@@ -135,6 +135,16 @@ def slow(produced: float = 100, consumed: float = 20) -> Owner:
             "rule 4: a member with an unknown rate cannot be compared",
         ),
         (facts(Owner("a", (late(100, 110),))), "unknown: catching_up", "rule 5: the lag shrinks"),
+        (
+            facts(Owner("a", (late(100, 60, speed=1.5),))),
+            "unknown: catching_up",
+            "rule 5: the lag shrinks since a hang ended, and the average rate contains the hang",
+        ),
+        (
+            facts(Owner("a", (late(100, 110, speed=0.8),))),
+            "unknown: no_rule",
+            "rule 5: the lag of a new problem grows, although the group caught up before",
+        ),
         (facts(Owner("a", (late(100, 102),))), "unknown: no_rule", "rule 5: two percent may be an error of the rates"),
         (facts(*HOT), "hot_partition", "rule 6: 900 records/s for a member that can consume 300"),
         (

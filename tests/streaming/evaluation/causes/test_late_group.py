@@ -22,7 +22,7 @@ def row(number: int, produced: float = 100.0, consumed: float = 80.0, **changes:
     return found._replace(**changes)  # type: ignore[arg-type]
 
 
-SAMPLED = SampledGroup(NOW_MS, (row(0), row(1)), frozenset(ORDERS), members=(A, B), member_count=2)
+SAMPLED = SampledGroup(NOW_MS, (row(0), row(1)), dict.fromkeys(ORDERS, 40.0), members=(A, B), member_count=2)
 
 
 def followed(*samples: SampledGroup) -> tuple[LateGroup, ExplainedLag | None]:
@@ -40,7 +40,7 @@ def explained_after(*samples: SampledGroup) -> ExplainedLag:
     return explained
 
 
-IN_TIME = replace(SAMPLED, behind=frozenset())
+IN_TIME = replace(SAMPLED, behind={})
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ IN_TIME = replace(SAMPLED, behind=frozenset())
             "the status STOP is based on the commits of more than a minute",
         ),
         (
-            [replace(SAMPLED, behind=frozenset([ORDERS[at % 2]])) for at in range(5)],
+            [replace(SAMPLED, behind={ORDERS[at % 2]: 40.0}) for at in range(5)],
             False,
             "two partitions take turns, and neither is late for a minute",
         ),
@@ -125,7 +125,7 @@ def test_a_partition_without_input_does_not_make_a_member_idle() -> None:
         SAMPLED,
         members=(group_member("a", "/h1", ORDERS), B),
         partitions=(row(0), row(1, produced=0.0, consumed=0.0, lag=0, member_id="id-a")),
-        behind=frozenset(ORDERS[:1]),
+        behind={ORDERS[0]: 40.0},
     )
     assert capacity_of_a(*[quiet] * 5) == 80.0
 

@@ -67,6 +67,22 @@ CASES = [
         {"unknown": SINCE_MS, "lag_above_limit": NOW_MS},
         "rule 2: above the limit, an unknown cause is better than no evidence",
     ),
+    Case(
+        report(cause=Cause("unknown", "open_transaction", since_ms=SINCE_MS), lag=LATE),
+        {"open_transaction": SINCE_MS, "lag_above_limit": NOW_MS},
+        "rule 1: an open transaction needs different advice than an unknown cause",
+    ),
+    Case(
+        report(cause=Cause("unknown", "open_transaction", since_ms=SINCE_MS), lag=GroupLag(seconds=200)),
+        {},
+        "rule 2: a producer of Flink keeps a transaction open until the next checkpoint",
+    ),
+    Case(
+        report(lag=LATE._replace(status="REWIND")),
+        {"rewound": NOW_MS, "lag_above_limit": NOW_MS},
+        "the incident said that the cause is unknown, although the monitor knew the reset",
+    ),
+    Case(report(lag=GroupLag(seconds=9, status="REWIND")), {}, "rule 2: a reset on purpose by a few records"),
     Case(report(lag=GroupLag(seconds=600)), {}, "the limit itself is allowed"),
     Case(report(lag=LATE), {"lag_above_limit": NOW_MS}, "no table has the start, so it is the first sample"),
     Case(report(lag=LATE, limits=GroupLimits(max_lag_seconds=3600)), {}, "the limit of this group is an hour"),
@@ -105,6 +121,8 @@ def test_evidence_of_lag_names_the_host_and_the_topic_of_its_cause() -> None:
     assert (of_hot.client_hosts, of_hot.topics) == (("/10.0.0.9",), ("clicks",))
     of_busy, _ = found(report(cause=busy, lag=LATE))
     assert of_busy.topics == ("orders",), "producers of one topic can overload several groups"
+    of_blocked, _ = found(report(cause=Cause("unknown", "open_transaction"), lag=LATE))
+    assert of_blocked.topics == ("orders",), "an open transaction blocks all read_committed groups of the topic"
 
 
 def test_topics_belong_to_the_problem_that_names_them() -> None:

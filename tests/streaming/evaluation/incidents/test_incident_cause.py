@@ -9,10 +9,10 @@ from typing import NamedTuple, get_args
 import pytest
 
 from streaming.delta.incident_rows import restore_incident
-from streaming.evaluation.causes.cause import NO_MEMBERS, Kind
-from streaming.evaluation.incidents.evidence import NO_COORDINATOR, RECORDS_LOST, Evidence
-from streaming.evaluation.incidents.incident import MAX_EVIDENCE
-from streaming.evaluation.incidents.incident_cause import PRECEDENCE, UNKNOWN, incident_cause
+from streaming.evaluation.causes.cause import NO_MEMBERS, OPEN_TRANSACTION, Kind
+from streaming.evaluation.incidents.evidence import NO_COORDINATOR, RECORDS_LOST, REWOUND, Evidence
+from streaming.evaluation.incidents.incident import MAX_EVIDENCE, Incident
+from streaming.evaluation.incidents.incident_cause import PRECEDENCE, UNKNOWN, IncidentCause, incident_cause
 from streaming.evaluation.incidents.same_cause import Population
 from streaming.evaluation.incidents.story import ADVICE, Story, headline, story
 from streaming.evaluation.rebalances.condition_detectors import HARMLESS
@@ -74,6 +74,16 @@ CASES = [
         "rule 1: a missing coordinator is proof, so two groups are enough",
     ),
     Case([evidence("unknown", source="lag_cause"), evidence("lag_above_limit", source="lag")], "unknown", "rule 5"),
+    Case(
+        [evidence("lag_above_limit", source="lag"), evidence(OPEN_TRANSACTION, minute=1, source="lag_cause")],
+        "open_transaction",
+        "rule 4: the headline was that the cause is unknown, although the monitor knew it",
+    ),
+    Case(
+        [evidence(REWOUND, source="lag"), evidence("under_provisioned", minute=9, source="lag_cause")],
+        "rewound",
+        "rule 4: after a reset to the earliest offset, no group catches up at once",
+    ),
 ]
 
 
@@ -85,11 +95,8 @@ def test_the_first_rule_that_applies_names_the_cause(case: Case) -> None:
 
 def test_every_condition_and_every_cause_of_lag_has_a_place_and_an_advice() -> None:
     """A new condition without a place in PRECEDENCE would be an incident of unknown cause."""
-    known = (
-        {*GROUP_CONDITION.label_values["condition"], *get_args(Kind), NO_MEMBERS, RECORDS_LOST, NO_COORDINATOR}
-        - HARMLESS
-        - {UNKNOWN}
-    )
+    others = {NO_MEMBERS, OPEN_TRANSACTION, REWOUND, RECORDS_LOST, NO_COORDINATOR}
+    known = {*GROUP_CONDITION.label_values["condition"], *get_args(Kind), *others} - HARMLESS - {UNKNOWN}
     assert set(PRECEDENCE) == known
     assert ADVICE.keys() == known | {"coordinator_gone", "coordinator", "client_host", UNKNOWN}
 
@@ -134,6 +141,47 @@ def test_a_group_without_members_does_not_get_the_advice_to_restart_its_members(
     assert story(incident, utc_text).what_now == (
         "If the application is down, start it. The section KafkaGroupWithoutMembers of the runbook describes all steps."
     )
+
+
+def test_an_open_incident_gives_the_advice_for_the_evidence_that_is_active() -> None:
+    """A subscribed topic was missing. An engineer created the topic. Then the application stopped.
+
+    The open incident still said "create the topic". After its end, the incident has its first cause again.
+    """
+    followed = Followed()
+    followed.sample(0, [evidence("subscribed_topic_missing")])
+    stopped = [
+        evidence("no_members", minute=5, source="lag_cause"),
+        evidence("lag_above_limit", minute=6, source="lag"),
+    ]
+    (incident,) = followed.sample(6, stopped)
+    assert headline(incident) == "Group orders: no members."
+    assert "create the topic" not in story(incident, utc_text).what_now
+    assert followed.rows[-1]["runbook_section"] == "KafkaGroupWithoutMembers"
+    (incident,) = followed.sample(7)
+    assert incident_cause(incident).kind == "subscribed_topic_missing"
+
+
+def test_while_a_group_catches_up_its_incident_keeps_the_cause_but_not_the_advice() -> None:
+    """The members of a silent group were restarted. The incident said "restart the members" until the lag was small."""
+    followed = Followed()
+    late = evidence("lag_above_limit", minute=1, source="lag")
+    followed.sample(1, [evidence("silent_group"), late])
+    (incident,) = followed.sample(2, [late, evidence("unknown", minute=2, source="lag_cause")])
+    assert headline(incident) == "Group orders: silent group."
+    assert story(incident, utc_text).what_now == (
+        "This problem has ended, but the lag is still too large. If the lag does not decrease, see the section"
+        " KafkaGroupLagging of the runbook."
+    )
+
+
+def test_the_headline_names_a_group_whose_problem_is_active() -> None:
+    """Two groups had the same problem, and the headline named the group that had recovered."""
+    followed = Followed()
+    storms = [evidence("rebalance_storm", one, topics=["orders"]) for one in ("a", "b")]
+    followed.sample(0, storms)
+    (incident,) = followed.sample(1, storms[1:])
+    assert headline(incident) == "Group b: rebalance storm (1 more group with the same problem)."
 
 
 def test_while_records_are_lost_the_first_advice_is_to_stop_the_loss() -> None:
@@ -258,3 +306,17 @@ def test_the_sentences_of_a_full_incident_never_count_only_the_listed_facts() ->
     assert story(incident, utc_text).how_bad == (
         "Retention deleted records that at least 500 groups had not read: g000, g001, g002 and 497 more."
     )
+
+
+def test_the_sentences_find_the_cause_of_the_incident_only_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full incident has 500 facts."""
+    (incident,) = Followed(TWO_BROKERS).sample(0, STOPPED)
+    asked = list[Incident]()
+
+    def find_cause(one: Incident) -> IncidentCause:
+        asked.append(one)
+        return incident_cause(one)
+
+    monkeypatch.setattr("streaming.evaluation.incidents.story.incident_cause", find_cause)
+    story(incident, utc_text)
+    assert asked == [incident]

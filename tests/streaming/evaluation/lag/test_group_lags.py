@@ -66,6 +66,26 @@ def test_a_group_that_is_blocked_by_an_open_transaction_has_no_row() -> None:
     assert found.partitions.num_rows == 2
 
 
+@pytest.mark.parametrize(
+    ("lost", "expected", "why"),
+    [
+        ([0, 0], 0, "both are known"),
+        ([0, None], None, "the other partition may have lost records"),
+        ([6, None], 6, "at least 6: a known loss is never hidden"),
+        ([6, 10], 16, "the sum"),
+        ([None, None], None, "nothing is known"),
+    ],
+)
+def test_a_group_has_lost_no_records_only_if_the_loss_of_each_partition_is_known(
+    lost: list[int | None], expected: int | None, why: str
+) -> None:
+    """Retention had deleted 10 records of partition 0, and its loss was unknown. The group showed 0 lost records."""
+    partitions = with_statuses([("g", OK, 1.0), ("g", OK, 1.0)])
+    at = partitions.schema.get_field_index("records_lost")
+    (group,) = group_lags(partitions.set_column(at, "records_lost", pa.array(lost, pa.int64()))).to_pylist()
+    assert group["records_lost"] == expected, why
+
+
 def test_a_name_that_no_table_can_store_has_no_rows() -> None:
     """A request to the page can contain a lone surrogate."""
     found = evaluated({("g", "orders", 0): 2}, ClusterSample(1_000, end_offsets={("orders", 0): 10}))

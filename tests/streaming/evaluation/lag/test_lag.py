@@ -62,6 +62,13 @@ def test_lag_is_the_difference_or_unknown(committed: int, end: int | None, lag: 
     assert row["log_start_offset"] == (None if end is None else 3)
 
 
+def test_commits_with_columns_in_a_different_order_are_rejected() -> None:
+    commits = pa.Table.from_pylist([], schema=COMMITS_SCHEMA)
+    swapped = commits.select(["group_id", "topic", "partition", "commit_timestamp_ms", "committed_offset"])
+    with pytest.raises(ValueError, match="field names"):
+        lag_report(swapped, ClusterSample(1_000))
+
+
 OFFSETS_PARTITIONS = 50
 GROUP_PARTITION = coordinator_partition("g", OFFSETS_PARTITIONS)
 OTHER_PARTITION = (GROUP_PARTITION + 1) % OFFSETS_PARTITIONS

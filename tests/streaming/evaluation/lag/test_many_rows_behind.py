@@ -116,19 +116,23 @@ def values_of(  # noqa: PLR0913 - the inputs of the rules
     is_behind: bool,
 ) -> dict[str, Any]:
     """Return the columns of a row that `apply` sets (rules 2 to 4)."""
-    committed, lag = commit[2], ends[commit[:2]] - commit[2]
+    committed, log_start = commit[2], 3
     if not is_behind:
-        return {"lag": lag, "next_offset": committed, "record_offset": None, "is_blocked": False}
+        next_offset = max(committed, log_start)
+        lag = ends[commit[:2]] - next_offset
+        return {"lag": lag, "next_offset": next_offset, "record_offset": None, "is_blocked": False}
     end, is_open = row_of(commit, ends, stable)
     tail = known.get(commit, Tail(committed, is_record=False, read_to=committed))
-    next_offset = min(max(tail.next_offset, committed), end)
-    unread = end - next_offset
+    unread_offset = min(max(tail.next_offset, committed), end)
+    next_offset = max(unread_offset, log_start)
+    unread = max(0, end - next_offset)
     is_transactional = any(at[0] == commit[0] and last < ends[at] for at, last in stable.items())
     is_doubted = not tail.is_record and unread > 0 and unmoved_ms >= DOUBTED_AFTER_MS
     is_doubted &= unread <= FEW_OFFSETS or is_transactional
     return {
         "lag": None if is_doubted else ends[commit[:2]] - next_offset,
         "next_offset": next_offset,
+        "unread_offset": unread_offset,
         "record_offset": tail.read_to if tail.is_record else None,
         "is_blocked": unread == 0 and is_open,
     }

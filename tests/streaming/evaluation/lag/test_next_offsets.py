@@ -308,8 +308,8 @@ def test_deleted_aborted_records_are_not_lost_and_not_lag_after_a_restart(is_del
     watch.log.start = watch.log.end
     for _ in range(10):
         row = watch.sample()
-        assert (row["records_lost"], row["status"]) == (None, None)
-    assert (row["lag"], row["unknown_reason"]) == (None, MAYBE_ONLY_MARKERS)
+        assert (row["records_lost"], Status(row["status"])) == (None, Status.OK)
+    assert (row["lag"], row["unknown_reason"]) == (0, None), "the log is empty"
 
 
 def test_a_sample_without_a_leader_does_not_remove_the_results():
@@ -321,7 +321,7 @@ def test_a_sample_without_a_leader_does_not_remove_the_results():
     for _ in range(10):
         row = watch.sample()
         assert row["records_lost"] is None
-    assert row["lag"] is None
+    assert row["lag"] == 0
 
 
 def test_a_topic_that_was_created_again_has_no_results():
@@ -347,7 +347,45 @@ def test_records_after_the_log_start_are_read_if_earlier_ones_were_deleted():
     watch.sample()
     row = watch.sample()
     assert (row["record_offset"], row["records_lost"]) == (watch.log.end - 3, None), "before them, nothing is proven"
-    assert row["lag"] == watch.log.end - 50
+    assert row["lag"] == watch.log.end - watch.log.start
+
+
+@pytest.mark.parametrize("is_readable", [True, False])
+def test_deleted_records_are_lost_and_no_record_waits(is_readable: bool):
+    """Retention deleted all 130 unread records. Until the next commit, the status was STOP, and the lag grew."""
+    watch = Watch(Log(is_readable=is_readable))
+    watch.log.write(records=150)
+    watch.commit(20)
+    for _ in range(100):
+        row = watch.sample()
+    assert (row["lag"], Status(row["status"]), row["records_lost"]) == (130, Status.STOP, 0)
+    watch.log.start = 138
+    row = watch.sample()
+    assert (row["lag"], Status(row["status"]), row["records_lost"]) == (12, Status.STOP, 118)
+    watch.log.start = watch.log.end
+    for _ in range(100):
+        row = watch.sample()
+        assert (row["lag"], row["lag_seconds"], Status(row["status"])) == (0, 0.0, Status.OK)
+        assert (row["records_lost"], row["seconds_until_lost"]) == (130, 0.0)
+
+
+def test_a_new_record_after_deleted_records_is_late_only_after_some_time():
+    """Rule 2 of `status.py`: the group had no record to read, so the new record does not show that it has stopped."""
+    watch = Watch(Log())
+    watch.log.write(records=150)
+    watch.commit(20)
+    for start in (0, 150):
+        watch.log.start = start
+        for _ in range(100):
+            watch.sample()
+    watch.log.write(records=1)
+    statuses = []
+    for seconds in range(0, 150, 5):
+        row = watch.sample()
+        assert (row["lag"], row["records_lost"]) == (1, 130)
+        assert row["lag_seconds"] <= seconds + 5
+        statuses.append(Status(row["status"]))
+    assert (statuses[0], statuses[-1]) == (Status.OK, Status.STOP)
 
 
 @pytest.mark.parametrize("records", [FEW_OFFSETS + 1, 300, 5_000])

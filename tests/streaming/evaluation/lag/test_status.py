@@ -32,9 +32,9 @@ class Case:
     length: int = 0
 
     @property
-    def lowest_recent_end_offset(self) -> int | None:
-        """Return the lowest recent end offset. The status rules use only this one."""
-        return min(self.recent_end_offsets, default=None)
+    def reached_end(self) -> bool:
+        """Return True if the last commit has reached a recent end offset."""
+        return bool(self.entries) and any(end <= self.entries[-1][0] for end in self.recent_end_offsets)
 
 
 def windows_of(cases: Sequence[Case], length: int) -> Windows:
@@ -54,7 +54,7 @@ def evaluated(cases: Sequence[Case], length: int | None = None) -> list[dict[str
         windows_of(cases, length or max(case.length or len(case.entries) for case in cases)),
         pa.array([case.lag for case in cases], pa.int64()),
         pa.array([case.read_up_to_ms for case in cases], pa.int64()),
-        pa.array([case.lowest_recent_end_offset for case in cases], pa.int64()),
+        np.array([case.reached_end for case in cases], dtype=np.bool_),
         cases[0].allowed_lag,
     )
     assert table.schema == STATUS_SCHEMA

@@ -103,6 +103,36 @@ def generations(draw: Callable[..., Any]) -> list[GroupEvent]:
 
 
 @st.composite
+def kip_848_logs(draw: Callable[..., Any]) -> list[GroupEvent]:
+    """Draw the log of a KIP-848 group. Members join and leave, and the coordinator computes some of the assignments."""
+    offset, number, members, events = 5, 3, {"m"}, [*formed(0, 3)]
+    for member_id in draw(st.lists(st.sampled_from(["m", "n", None]), max_size=12)):
+        if member_id is None:
+            targets = [target(offset + at, one, ()) for at, one in enumerate(sorted(members))]
+            events += [*targets, target_epoch(offset + 3, number)] if members else []
+        else:
+            number += 1
+            events += left(offset, member_id) if member_id in members else [joined(offset, member_id)]
+            events.append(epoch(offset + 3, number))
+            members ^= {member_id}
+        offset += 4
+    return events
+
+
+@given(kip_848_logs())
+def test_a_kip_848_group_counts_the_rebalances_that_have_a_row(events: list[GroupEvent]) -> None:
+    """Each second, a member joined and left, and Kafka computed one assignment for both epochs.
+
+    `rebalances_total` was 340, but the table had 178 rows.
+    """
+    found = updates([events, [NAMED]])
+    kinds = Counter(one.rebalance.kind for one in rebalances(found))
+    totals = found[-1].record.snapshot.totals
+    assert (totals.rebalances, totals.empty_transitions) == (kinds["rebalance"], kinds["became_empty"])
+    assert sum(found[-1].record.rebalance_history.totals.rebalances_by_cause.values()) == totals.rebalances
+
+
+@st.composite
 def some_members(draw: Callable[..., Any]) -> list[ClassicMember]:
     """Draw members of a group. Some are static, with any partitions and claims."""
     partitions = st.lists(st.integers(0, 4), unique=True)

@@ -12,12 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streaming.evaluation.assignment.drift import StrategyDrift
+from streaming.evaluation.causes.cause import Cause
 from streaming.evaluation.conditions.condition_tracker import Condition
 from streaming.evaluation.facts import NO_LEADER, AssignmentReport, FairnessReport, GroupLag, Membership
 from streaming.evaluation.fairness.imbalance import PARTITIONS, THROUGHPUT, Imbalance
 from streaming.evaluation.fairness.participants import MEMBER
 from streaming.evaluation.report import GroupReport
 
+BLOCKED = Cause("unknown", "open_transaction")
 STORM = Condition("rebalance_storm", 5, "9 rebalances in 10 minutes")
 
 
@@ -39,9 +41,12 @@ def group(group_id: str = "g", **facts: object) -> GroupReport:
         Membership(left.pop("group_type", "classic"), protocol="range", **given("state coordinator members")),  # type: ignore[arg-type]
         AssignmentReport((own,), **violation_counts),
         FairnessReport((shares, throughput), **given("skewed_topics remedy")),
-        lag=GroupLag(**given("records unknown seconds status records_lost seconds_until_lost seconds_until_expiry")),
+        lag=GroupLag(
+            **given("records unknown seconds status records_lost seconds_until_lost seconds_until_expiry"),
+            **given("blocked_partitions"),
+        ),
         **waiting,
-        **given("conditions not_known"),
+        **given("conditions not_known cause"),
     )
     assert not left, "every fact was used"
     return report
@@ -138,6 +143,26 @@ def group(group_id: str = "g", **facts: object) -> GroupReport:
         ({"status": "WARN", "seconds": 30.0}, [(9, "too slow")], "rule 9"),
         ({"status": "WARN", "seconds": 29.9}, [], "rule 9: the lag is small"),
         ({"status": "WARN", "seconds": None}, [(9, "too slow")], "rule 9: an unknown lag does not remove the trouble"),
+        (
+            {"cause": BLOCKED, "status": None, "seconds": 285.0, "blocked_partitions": 1},
+            [(9, "open transaction")],
+            "rule 9: with 285 s of lag, the group was one of the healthy groups",
+        ),
+        (
+            {"cause": BLOCKED, "status": "WARN", "seconds": 285.0, "blocked_partitions": 1},
+            [(9, "open transaction")],
+            "rule 9: WARN is the status of a partition with 2 s of lag, and the 285 s belong to the blocked partition",
+        ),
+        (
+            {"status": "WARN", "seconds": 40.0, "blocked_partitions": 1},
+            [],
+            "rule 9: no partition is late yet, so the 40 s can belong to the blocked partition",
+        ),
+        (
+            {"cause": Cause("under_provisioned"), "status": "WARN", "seconds": 40.0, "blocked_partitions": 1},
+            [(9, "too slow")],
+            "rule 9: a partition that is not blocked is late",
+        ),
         ({"state": "Unknown", "not_known": ("blocked",)}, [(10, "unknown")], "rule 10"),
         (
             {"group_type": "streams", "state": "Unknown", "members": 2},
@@ -231,6 +256,16 @@ def test_uneven_work_names_both_rates() -> None:
         "the partitions of the busiest member receive 800 records/s; in the fairest assignment, the busiest member"
         " would receive 410 records/s"
     )
+
+
+def test_the_status_of_one_partition_is_not_reported_for_the_whole_group() -> None:
+    """For 70 s, a group "no longer commits". But its last commit was 1 s old, and its lag decreased."""
+    texts = [trouble.text for one in ("STOP", "STALL", "REWIND") for trouble in group(status=one).troubles]
+    assert texts == [
+        "stopped: a partition no longer gets commits, and records wait (STOP)",
+        "stalled: a partition gets the same committed offset again and again (STALL)",
+        "rewound: the committed offset of a partition decreased (REWIND)",
+    ]
 
 
 def test_a_broken_rule_is_named_in_plain_words() -> None:

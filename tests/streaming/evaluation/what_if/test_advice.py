@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from math import fsum
@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assignors import BUILT_IN, GroupAssignment, GroupSpec, MemberSubscription, TopicPartition
+from assignors import BUILT_IN, GroupAssignment, GroupSpec, MemberSubscription, PartitionAssignor, TopicPartition
 from assignors.what_if.comparison import compare
+from assignors.what_if.what_if import Change, WhatIf, what_if
 from streaming.evaluation.causes.cause import ASSIGNMENT, UNDER_PROVISIONED, Kind
 from streaming.evaluation.what_if.advice import (
     ADVISED_KINDS,
@@ -356,3 +357,23 @@ def test_the_advice_does_not_depend_on_the_order_of_members_or_partitions(
         random.shuffle(items)
     shuffled = WhatIfInputs(replace(spec, members=tuple(members)), dict(owned))
     assert advise(kind, inputs._replace(group=shuffled, produce_rates=dict(rates))) == advise(kind, inputs)
+
+
+def test_the_search_for_members_computes_no_what_if_without_strategies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The group's own strategy is custom, so only the other strategies are tried. Each what-if has a baseline."""
+    tried = list[int]()
+
+    def count_strategies(
+        spec: GroupSpec,
+        present: Mapping[TopicPartition, str],
+        strategies: Sequence[PartitionAssignor],
+        change: Change,
+        rates: Mapping[TopicPartition, float],
+    ) -> WhatIf:
+        tried.append(len(strategies))
+        return what_if(spec, present, strategies, change, rates)
+
+    monkeypatch.setattr("streaming.evaluation.what_if.advice.what_if", count_strategies)
+    assert isinstance(advise(UNDER_PROVISIONED, THREE._replace(own_strategy="custom")), MoreMembers)
+    assert tried
+    assert 0 not in tried

@@ -264,6 +264,51 @@ def test_a_lag_that_varies_around_its_limit_is_one_fact_and_writes_no_row(tmp_pa
     assert ended == {"lag_above_limit"}, "the lag is at most half of the limit"
 
 
+def _with_limit(monitor: Monitor, max_lag_seconds: int) -> Orders:
+    """Return a healthy group with this limit, and with 100 records per second in each partition."""
+    limits = GroupLimits(max_lag_seconds=max_lag_seconds)
+    monitor.monitor_state._report_cache._limits_of = lambda ids: dict.fromkeys(ids, limits)
+    group = Orders(monitor)
+    group.run(120, (100, 100), (100, 100))
+    return group
+
+
+def test_an_open_transaction_in_a_topic_is_the_cause_of_the_incident(tmp_path: Path) -> None:
+    """A transaction of a producer was open for 155 s. The group reads with read_committed.
+
+    The incident said that the cause is unknown, and recommended to compare the members. The overview showed a healthy
+    group. When the transaction has ended, the group catches up.
+    """
+    monitor = Monitor(tmp_path)
+    group = _with_limit(monitor, 60)
+    monitor.cluster.last_stable["orders", 0] = int(group.committed[0])
+    group.run(155, (100, 100), (0, 100))
+    (incident,) = incidents(monitor)
+    assert {one.name for one in incident.evidence} == {"open_transaction", "lag_above_limit"}
+    assert {one.topics for one in incident.evidence} == {("orders",), ()}
+    assert rows_of(monitor)[-1]["story"][0] == (
+        "Group g: Open transaction: an open transaction of a producer blocks every late partition."
+    )
+    state = monitor.monitor_state
+    assert [one.word for one in state.reports(state.view(), is_fresh=True)["g"].troubles] == ["open transaction"]
+    del monitor.cluster.last_stable["orders", 0]
+    group.run(180, (100, 100), (900, 100))
+    assert all(one.until_ms is not None for one in incidents(monitor)[0].evidence)
+
+
+def test_a_reset_of_the_offsets_is_the_cause_of_the_incident(tmp_path: Path) -> None:
+    """An operator reset the offsets of a group to the earliest offset. The incident said that the cause is unknown."""
+    monitor = Monitor(tmp_path)
+    group = _with_limit(monitor, 60)
+    group.committed = [0.0, 0.0]
+    group.run(20, (100, 100), (150, 150))
+    (incident,) = incidents(monitor)
+    assert {"rewound", "lag_above_limit"} <= {one.name for one in incident.evidence}
+    assert rows_of(monitor)[-1]["runbook_section"] == "KafkaGroupRewound"
+    group.run(120, (100, 100), (150, 150))
+    assert rows_of(monitor)[-1]["cause"] == "rewound"
+
+
 def _without_partition_1(monitor: Monitor, *, is_deleted: bool) -> None:
     """Delete partition 1, or take away its leader."""
     sample, monitor.cluster.partitions = type(monitor.cluster).sample, 1 if is_deleted else 2

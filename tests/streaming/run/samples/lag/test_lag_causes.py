@@ -118,8 +118,36 @@ def test_an_outage_of_the_application_is_not_a_long_rebalance(orders: Orders) ->
     assert [(row["cause"], row["reason"]) for row in orders.rows() if row["active"]] == [
         ("stopped", "no_members"),
         ("stopped", "no_commits"),
-        ("unknown", "rates_unknown"),
+        ("unknown", "catching_up"),
     ], "the members are not too slow either: the rates of five minutes contain the outage"
+
+
+def hang(orders: Orders) -> None:
+    """Both members hang, and stay in the group."""
+    orders.run(140, (100, 100), (0, 0))
+
+
+def hold_transaction(orders: Orders) -> None:
+    """A transaction in partition 0 stays open. The member of the partition commits the same offset again and again."""
+    orders.monitor.cluster.last_stable["orders", 0] = orders.monitor.cluster.end_offsets["orders", 0]
+    orders.run(155, (100, 100), (1e-9, 100))
+    orders.monitor.cluster.last_stable.clear()
+
+
+@pytest.mark.parametrize(
+    ("block", "cause"),
+    [(hang, ("stopped", "no_commits")), (hold_transaction, ("unknown", "open_transaction"))],
+)
+def test_a_group_that_catches_up_after_a_hang_or_a_transaction_is_not_too_slow(
+    orders: Orders, block: Callable[[Orders], None], cause: tuple[str, str]
+) -> None:
+    """The lag fell for two minutes. Meanwhile, the text was "Too much input ... The lag of every member grows"."""
+    block(orders)
+    orders.run(120, (100, 100), (160, 160))
+    assert [(row["cause"], row["reason"]) for row in orders.rows() if row["active"]] == [
+        cause,
+        ("unknown", "catching_up"),
+    ]
 
 
 def test_a_hot_partition_is_named_with_its_owner(orders: Orders) -> None:

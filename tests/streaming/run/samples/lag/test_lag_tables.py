@@ -13,11 +13,15 @@ from streaming.delta.stored import stored_rows
 from streaming.delta.tables import GROUP_LAG, PARTITION_STATUS
 from streaming.evaluation.lag.lag import LAG_SCHEMA
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
+from streaming.evaluation.limits import GroupLimits
+from streaming.page.timeline.reader import TimelineReader
+from streaming.past.reader import PastReader
 from streaming.run.samples.lag.lag_tables import LagTables
 from streaming.state.monitor_state import MonitorState
 from tests.streaming.page.scene import CLUSTER, Commits, simulate
 
-HOUR_MS = 3_600_000
+HOUR_MS, MINUTE_MS = 3_600_000, 60_000
+LIMITS = GroupLimits(max_lag_seconds=0)
 NO_COMMITS = LAG_SCHEMA.empty_table()
 
 
@@ -35,9 +39,34 @@ def test_the_first_write_of_each_date_contains_all_partitions(tmp_path: Path) ->
     times_ms = [20 * HOUR_MS, 23 * HOUR_MS, 24 * HOUR_MS, 25 * HOUR_MS]
     for sampled_at_ms in times_ms:
         writer.write(at(lag, sampled_at_ms), NO_COMMITS, {})
-    for table in (GROUP_LAG, PARTITION_STATUS):
-        hours = [row["sampled_time"].timestamp() / 3600 for row in stored_rows(str(tmp_path), table)]
-        assert hours == [20] * 3 + [24] * 3, "three partitions, nothing changes, one midnight"
+    for table, unchanged in ((GROUP_LAG, 1), (PARTITION_STATUS, 0)):
+        hours = sorted(row["sampled_time"].timestamp() / 3600 for row in stored_rows(str(tmp_path), table))
+        assert hours == [20] * 3 + [23] * unchanged + [24] * 3 + [25] * unchanged, "three partitions, one midnight"
+
+
+def test_a_quiet_cluster_is_measured_and_its_time_above_the_limit_grows(tmp_path: Path) -> None:
+    """The lag was 380 for 16 minutes, and no offset changed. The past showed that the monitor had not measured it.
+
+    The time above the limit was 7 minutes, and a minute later 4 minutes. From minute 21 to 29, the monitor did not run.
+    """
+    tables = DeltaTables(str(tmp_path))
+    tables.open_all()
+    _, lag, _ = simulate({"late": Commits(["audit"], behind=50)})
+    for minutes in (range(21), range(30, 36)):
+        writer = LagTables(CLUSTER, MonitorState(), tables, 0)
+        for minute in minutes:
+            writer.write(at(lag, 20 * HOUR_MS + minute * MINUTE_MS), NO_COMMITS, {})
+    assert len(stored_rows(str(tmp_path), GROUP_LAG)) == 3 + 20 + 3 + 5, "one row for each write without a change"
+    for minute in (0, 5, 20, 23, 25, 30, 35):
+        at_ms = 20 * HOUR_MS + minute * MINUTE_MS
+        past = PastReader(str(tmp_path), CLUSTER).group("late", at_ms)
+        assert past is not None
+        is_measured = not 23 < minute < 30
+        assert past.measurement.is_recent == is_measured
+        assert past.report.lag.records == (150 if is_measured else None)
+        timeline = TimelineReader(str(tmp_path), CLUSTER, lambda: 0).read_past(past, LIMITS, at_ms, "1h")
+        above_ms = sum(span.to_ms - span.from_ms for span in timeline.above_limit)
+        assert above_ms == MINUTE_MS * (minute if minute <= 23 else 20 if minute < 30 else minute - 10)
 
 
 @pytest.mark.parametrize("is_restarted", [False, True])
