@@ -27,17 +27,7 @@ class JavaError(RemedyError):
 
 
 def find_java() -> Path:
-    """Return the `java` of JAVA_HOME, or without JAVA_HOME the first `java` on PATH. Raises JavaError.
-
-    In Java, a user id without an account has no name, and Hadoop's login needs a name.
-    """
-    try:
-        pwd.getpwuid(os.getuid())
-    except KeyError:
-        raise JavaError(
-            f"user id {os.getuid()} has no account on this machine, and Spark needs an account: run the monitor as a"
-            " different user, or add the user id to /etc/passwd"
-        ) from None
+    """Return the `java` of JAVA_HOME, or without JAVA_HOME the first `java` on PATH. Raises JavaError."""
     if java_home := os.environ.get("JAVA_HOME"):
         java = Path(java_home, "bin", "java")
         if not os.access(java, os.X_OK):
@@ -50,6 +40,20 @@ def find_java() -> Path:
     if version not in SUPPORTED_JAVA_VERSIONS:
         raise JavaError(f"Java {version} found at {java}, but 17 or 21 is required: {_REMEDY}")
     return java
+
+
+def check_account() -> None:
+    """Raise JavaError if the current user id has no account. Only Spark needs one, because Hadoop's login needs a name.
+
+    In Java, a user id without an account has no name.
+    """
+    try:
+        pwd.getpwuid(os.getuid())
+    except KeyError:
+        raise JavaError(
+            f"user id {os.getuid()} has no account on this machine, and Spark needs an account: run the monitor as a"
+            " different user, or add the user id to /etc/passwd"
+        ) from None
 
 
 def java_version(java: Path) -> int:

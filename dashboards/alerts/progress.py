@@ -73,15 +73,9 @@ PROGRESS: Final = AlertFile(
                 "group_lag_cause_info",
                 'cause!="unknown"',
                 lag_cause(with_action=True)
-                + "{{ else }}"
-                + known(
-                    "rebalance_monitor_group_blocked_partitions@ > 0",
-                    " Likely cause of the lag: an open transaction of a producer blocks a partition. What to do: find "
-                    "the producer with kafka-transactions.sh, and restart this producer. If the producer no longer "
-                    "exists, abort the transaction.{{ else }} What to do: see on the group's page which partitions "
-                    "lag. If all partitions lag, the group has too few members, or its members are too slow. If only "
-                    "the partitions of one member lag, that member has too many partitions or is slow.",
-                ),
+                + "{{ else }} What to do: see on the group's page which partitions lag. If all partitions lag, the "
+                "group has too few members, or its members are too slow. If only the partitions of one member lag, "
+                "that member has too many partitions or is slow.",
             ),
         ),
         Alert(

@@ -71,10 +71,12 @@ RATES: Final = (
     + number(
         "rebalance_monitor_group_produced_records_per_second@", " Producers write # records per second.", "humanize"
     )
-    + known("deriv(rebalance_monitor_group_lag@[3m]) > 0", " The lag grows.")
-    + number("rebalance_monitor_group_catch_up_seconds@", " The group needs # to catch up.", "humanizeDuration")
+    + known(
+        "deriv(rebalance_monitor_group_lag@[3m]) > 0",
+        " The lag grows.{{ else }}"
+        + number("rebalance_monitor_group_catch_up_seconds@", " The group needs # to catch up.", "humanizeDuration"),
+    )
 )
-_NO_MEMBERS: Final = "rebalance_monitor_group_members@ == 0"
 _HOT: Final = (
     "hot partition. Partition {{ .Labels.partition }} of topic {{ .Labels.topic }} receives more records than its"
     " owner can consume. A different assignment cannot help."
@@ -91,21 +93,19 @@ _SLOW_HOST: Final = (
     "slow host. The members on {{ .Labels.client_host }} consume fewer records than the other members, but the input "
     "of all members is similar."
 )
+_END_TRANSACTION: Final = (
+    "find the producer with kafka-transactions.sh, and restart this producer. If the producer no longer exists, "
+    "abort the transaction."
+)
 _LAG_CAUSES: Final[Mapping[str, tuple[str, str]]] = {
     "rebalancing": (
         "rebalances. Rebalances interrupt the group's commits for too long.",
         "find the reason for the rebalances on the group's page.",
     ),
+    "no_members": ("the group has no members, and records wait.", "if the application is down, start it."),
     "stopped": (
-        known(
-            _NO_MEMBERS,
-            "the group has no members, and records wait.{{ else }}the group has stopped. Records wait, but "
-            "the group's committed offsets do not increase.",
-        ),
-        known(
-            _NO_MEMBERS,
-            "if the application is down, start it.{{ else }}read the logs of the members, and restart the members.",
-        ),
+        "the group has stopped. Records wait, but the group's committed offsets do not increase.",
+        "read the logs of the members, and restart the members.",
     ),
     "hot_partition": (_HOT, "look at the keys of the records, or make the processing faster."),
     "assignment": (_ASSIGNMENT, "compare the strategies in the what-if table on the group's page."),
@@ -118,6 +118,7 @@ _LAG_CAUSES: Final[Mapping[str, tuple[str, str]]] = {
         "too much input. The lag of every member grows.",
         "make the processing faster, or add members. More members than partitions do not help.",
     ),
+    "open_transaction": ("an open transaction of a producer blocks every late partition.", _END_TRANSACTION),
 }
 """For each cause of lag: the cause in words, and what to do."""
 

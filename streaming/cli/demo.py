@@ -20,7 +20,7 @@ from streaming.demo.load import DemoError
 from streaming.demo.screen import Screen, demo_console
 from streaming.embedded.ports import is_taken
 from streaming.errors import RemedyError
-from streaming.java import find_java
+from streaming.java import check_account, find_java
 
 _REFRESH_SECONDS = 1.0
 _INTERRUPTED = 128 + signal.SIGINT
@@ -58,6 +58,7 @@ def demo(duration_s: float, folder: Path, metrics_port: int) -> None:
     console = demo_console()
     try:
         with ExitStack() as stack:
+            check_account()
             find_java()
             fetch_jars(console)
             if is_taken(metrics_port):

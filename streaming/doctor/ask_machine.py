@@ -27,7 +27,7 @@ from streaming.errors import RemedyError
 from streaming.http.access import read_access
 from streaming.http.listener import PortInUseError, open_listener
 from streaming.jars import cache_folder, missing_jars
-from streaming.java import find_java, java_version
+from streaming.java import check_account, find_java, java_version
 from streaming.spark.checkpoint import (
     CheckpointDamagedError,
     check_identity,
@@ -65,6 +65,7 @@ _CGROUP_FILES = (
 def java_finding() -> Finding:
     """Return the finding about Java."""
     try:
+        check_account()
         java = find_java()
         source = "JAVA_HOME" if os.environ.get("JAVA_HOME") else "PATH"
         return ok(machine.JAVA, f"version {java_version(java)} at {java} (from {source})")

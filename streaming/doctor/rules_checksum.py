@@ -2,4 +2,4 @@
 
 from typing import Final
 
-RULES_CHECKSUM: Final = "sha256-1f1a187f4eec53dd"
+RULES_CHECKSUM: Final = "sha256-319cae09a9870603"

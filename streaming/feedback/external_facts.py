@@ -82,7 +82,10 @@ def _content(topic: TopicMetadata) -> tuple[object, ...]:
 
 
 def _needed_metadata(snapshots: Sequence[GroupSnapshot], sample: ClusterSample) -> dict[str, TopicMetadata]:
-    """Keep the state small: omit racks if all members have no rack. Omit topic ids if no record has one."""
+    """Keep the state small: omit racks if no member has a rack, and topic ids if no record has one.
+
+    A group without members keeps its racks. Otherwise, each stop and start of its members would send two facts.
+    """
     wants_racks = any(_needs_racks(snapshot) for snapshot in snapshots)
     wants_id = any(snapshot.modern is not None for snapshot in snapshots)
     return {
@@ -99,7 +102,7 @@ def _needed_metadata(snapshots: Sequence[GroupSnapshot], sample: ClusterSample) 
 
 def _needs_racks(snapshot: GroupSnapshot) -> bool:
     if not snapshot.member_count():
-        return bool(snapshot.topics)  # the next members can have racks
+        return any(known.racks for known in snapshot.topics.values())
     if snapshot.modern is not None:
         return any(member.rack_id for member in snapshot.modern.members.values())
     members = snapshot.classic.members if snapshot.classic else ()

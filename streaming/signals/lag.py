@@ -170,6 +170,8 @@ GROUP_LAG_CAUSE_INFO: Final = Signal(
             "slow_host",
             "under_provisioned",
             "unknown",
+            "no_members",
+            "open_transaction",
         )
     },
     help="The labels describe the cause of the group's lag. The value is always 1. The label `cause` names the cause."

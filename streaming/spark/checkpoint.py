@@ -45,7 +45,7 @@ CLUSTER_ID = "cluster_id"
 _CLUSTER_ID = re.compile(rb"[!-~]{1,100}")
 _LEFTOVER_JVM_SECONDS = 20.0
 _REBUILD = "rebuild"
-_HOLDER = re.compile(r"(?P<pid>[0-9]+) (?P<jvm_pid>[0-9]*) (?P<command>[a-z]+)")
+_HOLDER = re.compile(r"(?P<pid>[0-9]+) (?P<jvm_pid>[0-9]*)(?: (?P<command>[a-z]+))?")  # a previous format: no command
 
 _log = logging.getLogger(__name__)
 

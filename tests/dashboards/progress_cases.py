@@ -32,12 +32,13 @@ def status(name: str, values: str = "1x300") -> dict[str, str]:
 LAGGING = (
     AlertCase(
         "KafkaGroupLagging",
-        "a lag of two hours that grows",
+        "a lag of two hours that grows: the text also contained the time to catch up",
         "30m",
         BOTH,
         MEMBERS
         | HOURS_LATE
         | of_group("group_lag", "9000+100x300")
+        | of_group("group_catch_up_seconds", "1200x300")
         | WORST
         | of_group("group_lag_seconds_is_bound", "1x300")
         | of_group("group_consumed_records_per_second", "100x300")
@@ -130,10 +131,10 @@ LAGGING = (
     ),
     AlertCase(
         "KafkaGroupLagging",
-        "the cause is unknown: the text does not pretend to know it",
+        "the cause is unknown: a transaction in a healthy partition is not the cause",
         "30m",
         (WARNING,),
-        MEMBERS | LATE | lag_cause("unknown"),
+        MEMBERS | LATE | lag_cause("unknown") | of_group("group_blocked_partitions", "1x300"),
         says=(
             "payments on prod: the group is 15m 0s behind",
             (
@@ -146,15 +147,15 @@ LAGGING = (
     ),
     AlertCase(
         "KafkaGroupLagging",
-        "an open transaction blocks a partition: the advice was to add members",
+        "an open transaction blocks every late partition: the advice was to add members",
         "30m",
         (WARNING,),
-        MEMBERS | LATE | lag_cause("unknown") | of_group("group_blocked_partitions", "1x300"),
+        MEMBERS | LATE | lag_cause("open_transaction"),
         says=(
             "payments on prod: the group is 15m 0s behind",
             (
                 "The next record that the group has to read was written 15m 0s ago. 12k records wait. The group has 3 "
-                "members. Likely cause of the lag: an open transaction of a producer blocks a partition. What to do: "
+                "members. Cause of the lag: an open transaction of a producer blocks every late partition. What to do: "
                 "find the producer with kafka-transactions.sh, and restart this producer. If the producer no longer "
                 "exists, abort the transaction."
             ),
@@ -165,7 +166,7 @@ LAGGING = (
         "the application stopped ten minutes ago: there are no members whose logs could help",
         "20m",
         (WARNING,),
-        EMPTY | LATE | lag_cause("stopped") | of_group("group_last_commit_timestamp_seconds", "0+60x10 600x300"),
+        EMPTY | LATE | lag_cause("no_members") | of_group("group_last_commit_timestamp_seconds", "0+60x10 600x300"),
         says=(
             "payments on prod: the group is 15m 0s behind",
             (

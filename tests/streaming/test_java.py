@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from streaming.errors import STAYS
-from streaming.java import SUPPORTED_JAVA_VERSIONS, JavaError, feature_version, find_java, java_version
+from streaming.java import (
+    SUPPORTED_JAVA_VERSIONS,
+    JavaError,
+    check_account,
+    feature_version,
+    find_java,
+    java_version,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,18 +61,22 @@ def test_an_unsupported_java_version_is_named_with_the_remedy(
     assert "\n" not in str(error.value)
 
 
-def test_a_user_id_without_an_account_is_named_before_java_starts(monkeypatch: pytest.MonkeyPatch):
+def test_a_user_id_without_an_account_is_named_before_spark_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """With `docker run --user 12345`, `run` showed a Java stack trace, and `doctor` reported no problem.
 
-    The container's supervisor started the monitor forever.
+    The container's supervisor started the monitor forever. Later, `rebalance-monitor broker` was refused too, but it
+    needs Java without Spark.
     """
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    java = _java_that_shows(tmp_path, 'openjdk version "17.0.1"')
     monkeypatch.setattr("pwd.getpwuid", dict[int, str]().__getitem__)
     monkeypatch.setattr("os.getuid", lambda: 12345)
     with pytest.raises(
         JavaError, match=r"^user id 12345 has no account on this machine.*: run the monitor as"
     ) as error:
-        find_java()
+        check_account()
     assert error.value.exit_code == STAYS
+    assert find_java() == java
 
 
 def test_a_java_home_without_java_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -18,6 +18,7 @@ from streaming.cli.text.group_output import reported_cells
 from streaming.delta.rows import condition_rows, lag_cause_row, lag_rows
 from streaming.delta.tables import ASSIGNMENT_DRIFT, ASSIGNMENT_IMBALANCE, GROUP_GENERATIONS, GROUP_LAG, REBALANCES
 from streaming.evaluation.conditions.condition_tracker import ConditionChange
+from streaming.evaluation.incidents.evidence import lag_cause_name
 from streaming.evaluation.rebalances.failed_rebalances import decide_skips
 from streaming.evaluation.rebalances.rebalance_words import describe_rebalance
 from streaming.evaluation.report import GroupReport
@@ -86,7 +87,7 @@ def cause_labels(report: GroupReport) -> dict[str, str] | None:
     """Return the cause of the lag with the labels of its metric."""
     cause = report.cause
     return cause and {
-        "cause": cause.kind,
+        "cause": lag_cause_name(cause.kind, cause.reason),
         "topic": cause.topic,
         "partition": "" if cause.partition is None else str(cause.partition),
         "client_id": cause.client_id,
@@ -177,7 +178,8 @@ def shown_by_api(document: dict[str, Any]) -> dict[str, Any]:
 def _labels_of_cause(cause: dict[str, Any] | None) -> dict[str, str] | None:
     if cause is None:
         return None
-    labels = {name: cause[name] for name in ("cause", "topic", "client_id", "client_host")}
+    labels = {name: cause[name] for name in ("topic", "client_id", "client_host")}
+    labels["cause"] = lag_cause_name(cause["cause"], cause["reason"])
     return {**labels, "partition": "" if cause["partition"] is None else str(cause["partition"])}
 
 

@@ -89,7 +89,7 @@ def known_capacities(capacities: Mapping[str, Capacity]) -> Mapping[str, float]:
 
 
 def _rate_if_busy(owned: Sequence[PartitionWork], behind: Container[TopicPartition]) -> float | None:
-    if not any(one.is_late or one.key in behind for one in owned):
+    if not any((one.is_late and not one.is_blocked) or one.key in behind for one in owned):
         return None
     if any(one.produced_records_per_second != 0 and not one.lag for one in owned):
         return None

@@ -4,16 +4,19 @@
    known, the bound is compared with WAITING_SECONDS. If the lag in seconds is unknown, the records do not wait.
 2. A partition is *behind* if its records wait, and the lag was already at least WAITING_SECONDS at the last commit. So
    a group that reads everything and commits once per five minutes is never behind. If an open transaction blocks the
-   partition, the partition is behind as soon as its records wait, because many clients commit only after new records.
+   partition for at least BLOCKED_SECONDS, it is also behind, because many clients commit only after new records.
+   Shorter transactions are normal: a producer of Flink keeps its transaction open until the next checkpoint.
 3. A partition is *late* if it has been behind at MIN_SAMPLES or more samples in a row, and for at least LATE_MS. After
    a sample at which the partition is not behind, the count starts again. The count also starts again when an open
    transaction begins to block the partition, and when the transaction ends.
 4. A partition with the status STOP is late as soon as its records wait. Rule 2 is not necessary, because STOP already
    means that the last commit is old (`status.py`).
-5. The *speed* of a partition shows how fast the group consumed the partition since the first sample of the count. The
-   speed is 1 if the lag in seconds at the last commit did not change. The speed is 2 if it decreased by one second per
-   second. The speed is unknown if the partition has been behind for more than WINDOW_MS (`rates.py`). Then the average
-   rates cover the same time. Before, they also cover earlier time, for example a time in which the members hung.
+5. The *speed* of a partition shows how fast the group has consumed the partition since the sample with the largest lag
+   in seconds (at the last commit). The speed is 2 if the lag has decreased by one second per second. The speed is
+   unknown if the lag has decreased by less than MIN_DECREASE_SECONDS. Otherwise, the speed would vary from commit to
+   commit. The speed is also unknown if the sample with the largest lag is more than WINDOW_MS old (`rates.py`). Then
+   the average rates cover the same time. Before, they also cover earlier time, for example a time in which the members
+   hung. If only a lower bound of the lag is known, the bound increases, so the speed is unknown.
 """
 
 from __future__ import annotations
@@ -25,6 +28,8 @@ from assignors import TopicPartition
 from streaming.evaluation.lag.rates import WINDOW_MS
 
 WAITING_SECONDS = 30
+BLOCKED_SECONDS = 180
+MIN_DECREASE_SECONDS = 10
 LATE_MS = 60_000
 MIN_SAMPLES = 3
 
@@ -32,13 +37,15 @@ MIN_SAMPLES = 3
 class Behind(NamedTuple):
     """How long a partition has been behind: the time of the first sample, and the number of samples.
 
-    `first_seconds` and `seconds` are the lag in seconds at the last commit before the first and the latest sample.
+    `seconds` is the lag in seconds at the last commit before the latest sample. `largest_seconds` is the largest such
+    value, at the sample of the time `largest_ms`.
     """
 
     since_ms: int
     samples: int
-    first_seconds: float = 0.0
     seconds: float = 0.0
+    largest_seconds: float = 0.0
+    largest_ms: int = 0
     is_blocked: bool = False
 
     def is_late(self, sampled_at_ms: int) -> bool:
@@ -52,11 +59,14 @@ class Behind(NamedTuple):
     def speed(self, sampled_at_ms: int) -> float | None:
         """Return the speed at the time of a sample, or None if it is unknown (rule 5).
 
-        >>> Behind(0, 3, first_seconds=90, seconds=60).speed(60_000), Behind(0, 3, 90, 60).speed(300_001)
-        (1.5, None)
+        >>> behind = Behind(0, 3, seconds=60, largest_seconds=90)
+        >>> behind.speed(60_000), behind.speed(300_001), behind._replace(largest_seconds=65).speed(60_000)
+        (1.5, None, None)
         """
-        elapsed_ms = sampled_at_ms - self.since_ms
-        return 1 + 1000 * (self.first_seconds - self.seconds) / elapsed_ms if 0 < elapsed_ms <= WINDOW_MS else None
+        elapsed_ms, decrease_seconds = sampled_at_ms - self.largest_ms, self.largest_seconds - self.seconds
+        if decrease_seconds < MIN_DECREASE_SECONDS or not 0 < elapsed_ms <= WINDOW_MS:
+            return None
+        return 1 + 1000 * decrease_seconds / elapsed_ms
 
 
 def next_behind(
@@ -67,13 +77,15 @@ def next_behind(
 ) -> Mapping[TopicPartition, Behind]:
     """Count one more sample for the partitions that are behind, and forget all others (rule 3).
 
-    >>> next_behind({("a", 0): Behind(5, 1, 31, 31), ("a", 1): Behind(5, 1)}, {("a", 0): 40}, [], 15)
-    {('a', 0): Behind(since_ms=5, samples=2, first_seconds=31, seconds=40, is_blocked=False)}
+    >>> next_behind({("a", 0): Behind(5, 1, 31, 31, 5), ("a", 1): Behind(5, 1)}, {("a", 0): 40}, [], 15)
+    {('a', 0): Behind(since_ms=5, samples=2, seconds=40, largest_seconds=40, largest_ms=15, is_blocked=False)}
     """
     following = {}
     for partition, seconds in behind.items():
         before, is_blocked = known.get(partition), partition in blocked
         if before is None or before.is_blocked != is_blocked:
-            before = Behind(sampled_at_ms, 0, first_seconds=seconds, is_blocked=is_blocked)
+            before = Behind(sampled_at_ms, 0, is_blocked=is_blocked)
+        if seconds >= before.largest_seconds:
+            before = before._replace(largest_seconds=seconds, largest_ms=sampled_at_ms)
         following[partition] = before._replace(samples=before.samples + 1, seconds=seconds)
     return following

@@ -123,7 +123,7 @@ def evidence_of(report: GroupReport, surroundings: GroupSurroundings, sampled_at
 
 
 def lag_cause_name(kind: str, reason: str) -> str:
-    """Return the name of the evidence about a cause of lag: the kind of the cause, NO_MEMBERS or OPEN_TRANSACTION.
+    """Return the name of a cause of lag in evidence and metrics: its kind, NO_MEMBERS or OPEN_TRANSACTION.
 
     These two reasons need different advice than other causes of the same kind.
     """

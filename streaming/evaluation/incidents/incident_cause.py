@@ -13,6 +13,7 @@ evidence.
 4. The cause is the first name in PRECEDENCE that occurs in the evidence of at least half of all groups. If there is no
    such name, the cause is the first name in PRECEDENCE that occurs in any evidence. In PRECEDENCE, a problem comes
    before the problems that it can cause. For example, a hot partition can cause lag, and lag can cause lost records.
+   REWOUND comes after all other causes of lag, because a rewound partition can have few unread records.
 5. `unknown`: the lag is above a limit, and its cause is unknown. This rule applies only if no other rule applies.
 """
 
@@ -53,7 +54,6 @@ PRECEDENCE: Final = (
     ENDLESS_COOPERATIVE_REJOIN,
     FLAPPING_MEMBER,
     cause.ASSIGNMENT,
-    REWOUND,
     cause.OPEN_TRANSACTION,
     cause.UNDER_PROVISIONED,
     STUCK_REBALANCE,
@@ -66,6 +66,7 @@ PRECEDENCE: Final = (
     cause.REBALANCING,
     cause.STOPPED,
     LONG_COMMIT_GAP,
+    REWOUND,
     RECORDS_LOST,
 )
 

@@ -16,7 +16,8 @@ Each rule that applies adds a trouble to the group. The first rule that applies 
 7. The busiest member has more partitions than the busiest member of the fairest assignment. If topic skew is the cause,
    the name of the trouble is `topic skew`.
 8. The work of the group is uneven (`evaluation/fairness/fairness.py`, rule 4).
-9. The rule applies in two cases. Case a: an open transaction blocks every late partition. Case b: the status is WARN,
+9. The rule applies in two cases. Case a: an open transaction blocks every late partition, and the lag is above
+   `max_lag_seconds`. Case b: the status is WARN,
    and the lag in seconds is unknown or at least BEHIND_SECONDS. So new groups and groups with a small constant lag do
    not get this trouble. If an open transaction blocks a partition, case b also requires a cause of lag. Otherwise, the
    lag in seconds can be the lag of the blocked partition.
@@ -183,7 +184,8 @@ def _uneven_work(group: GroupFacts) -> Iterator[Trouble]:
 
 def _slow(group: GroupFacts) -> Iterator[Trouble]:
     lag, cause = group.lag, group.cause
-    if cause is not None and cause.reason == OPEN_TRANSACTION:
+    is_above_limit = lag.seconds is not None and lag.seconds > group.limits.max_lag_seconds
+    if is_above_limit and cause is not None and cause.reason == OPEN_TRANSACTION:
         text = "open transaction: an open transaction of a producer blocks every late partition"
         yield Trouble(9, "open transaction", text, cause.since_ms)
         return

@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streaming.config.names import NameFilter
+from streaming.evaluation.incidents.evidence import lag_cause_name
 from streaming.evaluation.report import GroupReport
 from streaming.prometheus.group_texts import GroupFamily, single_sample
 from streaming.prometheus.lines import Sample
@@ -68,8 +69,8 @@ def lag_causes(reports: Iterable[GroupReport], topics: NameFilter) -> list[Sampl
     for group_id, cause in causes:
         if not cause.topic or cause.topic in shown:
             partition = "" if cause.partition is None else str(cause.partition)
-            labels = (group_id, cause.kind, cause.topic, partition, cause.client_id, cause.client_host)
-            samples.append(Sample(labels, 1))
+            place = (cause.topic, partition, cause.client_id, cause.client_host)
+            samples.append(Sample((group_id, lag_cause_name(cause.kind, cause.reason), *place), 1))
     return samples
 
 

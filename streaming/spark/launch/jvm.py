@@ -36,7 +36,7 @@ from streaming.config.environment import without_settings
 from streaming.config.settings import SparkSettings
 from streaming.errors import STAYS, RemedyError
 from streaming.jars import resolve
-from streaming.java import find_java
+from streaming.java import check_account, find_java
 from streaming.private_folder import PrivateFolder, private_folder, remove_leftovers
 from streaming.spark.launch.conf import CLASS_PATH, JAVA_OPTIONS, is_one_jvm, launch_conf, session_conf
 
@@ -203,6 +203,7 @@ class SparkLaunch:
             )
             if self._is_submitted:
                 return
+            check_account()
             java, on_command_line = find_java(), launch_conf(self._conf, settings.conf)
             with self._lock:
                 if not self._is_over:

@@ -147,6 +147,13 @@ def test_without_a_usable_folder_for_temporary_files_the_point_fails(
     assert finding.remedy == "make /tmp writable and make space on its disk, or set TMPDIR to a writable folder"
 
 
+def test_a_user_id_without_an_account_is_a_failure_because_spark_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`doctor` reported no problem, and `run` ended with a Java stack trace."""
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
+    finding = java_finding()
+    assert (finding.status, "Spark needs an account" in finding.text) == (FAILED, True)
+
+
 def test_missing_jars_are_a_note_because_the_first_start_downloads_them() -> None:
     assert jars_finding(["delta.jar"], "/cache").status == NOTE
     assert jars_finding([], "/cache").status == OK

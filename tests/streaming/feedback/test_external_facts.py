@@ -84,9 +84,9 @@ IDENTIFIED = TopicMetadata(2, NOW_MS, topic_id="id")
         ),
         ([written(10, 1), emptied(11, 2)], (), "an empty group subscribes to no topic"),
         (
-            [written(10, 1), sampled(5, orders=2), emptied(11, 2)],
-            (TopicsSampled({"orders": TopicMetadata(2, NOW_MS, RACKS)}),),
-            "an empty group keeps its topics, and its next members can have racks",
+            [written(10, 1), sampled(5, orders=3), emptied(11, 2)],
+            (TopicsSampled({"orders": ORDERS}),),
+            "an empty group keeps its topics",
         ),
         (formed(6), (TopicsSampled({"orders": IDENTIFIED}),), "records of a KIP-848 group contain only topic ids"),
         (
@@ -121,6 +121,16 @@ def test_a_group_gets_the_facts_that_it_lacks_and_the_driver_has(
     events: list[GroupEvent], facts: tuple[ExternalFact, ...], why: str
 ) -> None:
     assert facts_for(advanced(events)) == facts, why
+
+
+@pytest.mark.parametrize("rack_id", [None, "r1"])
+def test_a_group_gets_no_new_facts_if_its_members_stop_and_return(rack_id: str | None) -> None:
+    """Before, an empty group without racks got the racks, and its next members got the topics again without racks."""
+    known = TopicsSampled({"orders": TopicMetadata(2, NOW_MS - 1, RACKS if rack_id else ())})
+    members = [member("m", {"orders": [0, 1]}, rack_id=rack_id)]
+    empty = advanced([written(10, 1, members), known, emptied(20, 2)])
+    assert facts_for(empty) == ()
+    assert facts_for(advanced([written(30, 3, members)], empty)) == ()
 
 
 @pytest.mark.parametrize("end", [[tombstoned(9)], [*left(9), epoch(12, 4)]], ids=["deleted", "empty"])

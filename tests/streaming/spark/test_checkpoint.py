@@ -196,16 +196,20 @@ def test_a_released_lock_can_be_taken_again_and_other_locks_stay(tmp_path: Path)
         pass
 
 
+@pytest.mark.parametrize("end", [" run", ""], ids=["this format", "the format before the command was added"])
 def test_a_new_holder_waits_for_the_jvm_of_the_killed_holder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """After `kill -9` of a monitor, its Spark runs for a moment longer and may write to the checkpoint.
 
-    If the JVM hangs, the start takes 20 s longer, and no log line showed the reason.
+    If the JVM hangs, the start takes 20 s longer, and no log line showed the reason. The first start after an upgrade
+    did not wait, because the lock file of the previous version has no command.
     """
     checkpoint = str(tmp_path / "checkpoint")
     with CheckpointLock(checkpoint) as lock:
         lock.write_holder(4711)
+    lock_file = Path(f"{checkpoint}.lock")
+    lock_file.write_text(lock_file.read_text().removesuffix(" run") + end)
     checked_pids: list[int] = []
 
     def is_java_twice(pid: int) -> bool:

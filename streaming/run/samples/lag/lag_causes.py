@@ -5,7 +5,8 @@ Store the causes in the monitor state. Write the start and the end of each cause
 1. Only groups with waiting records (`evaluation.causes.lateness`) are evaluated.
 2. A cause starts at the first sample that finds it. A cause ends when a different cause replaces it, or when the group
    has caught up. A group has caught up if no partition is behind, and if each partition with waiting records has a
-   commit after the start of the cause. If only the rates change, the cause does not end (`Cause.identity`).
+   commit after the start of the cause. Partitions that an open transaction blocks do not count. If only the rates
+   change, the cause does not end (`Cause.identity`).
 3. While it is unknown whether a cause exists, no cause starts or ends. If the lag is unknown, the cause is unknown. A
    lower bound below WAITING_SECONDS counts as unknown: after a restart, the monitor must first observe the partitions
    for some time.
@@ -36,7 +37,7 @@ from streaming.delta.stored import active_lag_causes
 from streaming.delta.tables import LAG_CAUSES
 from streaming.evaluation.causes.cause_of_lag import WINDOW_MS
 from streaming.evaluation.causes.late_group import ExplainedLag, LateGroup, SampledGroup, follow
-from streaming.evaluation.causes.lateness import WAITING_SECONDS
+from streaming.evaluation.causes.lateness import BLOCKED_SECONDS, WAITING_SECONDS
 from streaming.evaluation.causes.member_work import PartitionWork
 from streaming.evaluation.conditions.commit_gaps import members_since_ms, time_without_members_ms
 from streaming.evaluation.fairness.fairness import among_members
@@ -127,7 +128,11 @@ class LagCauses:
         """Return the groups whose cause continues, although this sample does not show the cause (rules 2 and 3)."""
         if not self._active:
             return frozenset()
-        behind = {group_id for group_id, one in self._late_groups.items() if one.behind}
+        behind = {
+            group_id
+            for group_id, group in self._late_groups.items()
+            if not all(one.is_blocked for one in group.behind.values())
+        }
         oldest_ms = _oldest_commits_of_waiting_groups(lag)
         without_commit = {
             group_id
@@ -211,7 +216,8 @@ def _sampled_group(group_id: str, rows: list[dict[str, Any]], view: MonitorView,
         behind={
             _key(row): seconds
             for row in waiting
-            if (seconds := _seconds_at_commit(row, sample)) >= WAITING_SECONDS or row["is_blocked"]
+            if (seconds := _seconds_at_commit(row, sample)) >= WAITING_SECONDS
+            or (row["is_blocked"] and row["lag_seconds"] >= BLOCKED_SECONDS)
         },
         stopped=frozenset(_key(row) for row in waiting if row["status"] == Status.STOP.name),
         members=each,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streaming.evaluation.causes.cause import NO_OWNER, Cause, Kind
+from streaming.evaluation.causes.cause import NO_MEMBERS, NO_OWNER, OPEN_TRANSACTION, Cause, Kind
 from streaming.evaluation.causes.cause_of_lag import LagFacts, cause_of_lag
 from streaming.evaluation.causes.member_work import group_work
 from streaming.signals.lag import GROUP_LAG_CAUSE_INFO
@@ -370,7 +370,7 @@ def test_the_sentence_contains_the_evidence(group: LagFacts, expected: str) -> N
 
 def test_the_metric_has_the_kinds_of_the_rules() -> None:
     """The core does not import the definitions of metrics, so the list exists twice."""
-    assert GROUP_LAG_CAUSE_INFO.label_values["cause"] == get_args(Kind)
+    assert GROUP_LAG_CAUSE_INFO.label_values["cause"] == (*get_args(Kind), NO_MEMBERS, OPEN_TRANSACTION)
 
 
 def test_changed_rates_are_no_new_cause() -> None:

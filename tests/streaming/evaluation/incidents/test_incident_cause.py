@@ -80,9 +80,14 @@ CASES = [
         "rule 4: the headline was that the cause is unknown, although the monitor knew it",
     ),
     Case(
-        [evidence(REWOUND, source="lag"), evidence("under_provisioned", minute=9, source="lag_cause")],
+        [evidence("under_provisioned", source="lag_cause"), evidence(REWOUND, minute=9, source="lag")],
+        "under_provisioned",
+        "rule 4: one rewound partition with a few unread records hid the cause of the lag",
+    ),
+    Case(
+        [evidence(REWOUND, source="lag"), evidence(RECORDS_LOST, minute=1, source="loss")],
         "rewound",
-        "rule 4: after a reset to the earliest offset, no group catches up at once",
+        "rule 4: after a reset to the earliest offset, retention deletes unread records",
     ),
 ]
 

@@ -8,10 +8,13 @@ import pyarrow as pa
 import pytest
 
 from streaming.config.names import NameFilter
+from streaming.evaluation.causes.cause import Cause
+from streaming.evaluation.facts import Membership
 from streaming.evaluation.group_update import GroupState
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.evaluation.limits import GroupLimits
-from streaming.prometheus.families.owners import worst_partitions
+from streaming.evaluation.report import GroupReport
+from streaming.prometheus.families.owners import lag_causes, worst_partitions
 from streaming.prometheus.lines import Sample
 from streaming.state.monitor_state import MonitorState
 from tests.streaming.groups import emptied, member, written
@@ -134,3 +137,21 @@ def test_the_worst_partition_of_a_late_group_names_its_owner(
     """Rule 4: an alert on lag names the client and the host that the engineer on call must check."""
     expected = [] if labels is None else [Sample(("g", "orders", *labels), 1)]
     assert worst_partition(seconds, limit, topics) == expected, why
+
+
+@pytest.mark.parametrize(
+    ("cause", "name"),
+    [
+        (Cause("unknown", "open_transaction"), "open_transaction"),
+        (Cause("unknown", "no_rule"), "unknown"),
+        (Cause("stopped", "no_members"), "no_members"),
+        (Cause("stopped", "no_commits"), "stopped"),
+    ],
+)
+def test_the_cause_of_lag_has_the_name_that_incidents_use(cause: Cause, name: str) -> None:
+    """A slow partition caused the lag, and a healthy partition had an open transaction.
+
+    The metric did not contain the cause `open_transaction`, so the alert guessed: "abort the transaction".
+    """
+    report = GroupReport("g", Membership("classic"), cause=cause)
+    assert lag_causes([report], NameFilter()) == [Sample(("g", name, "", "", "", ""), 1)]

@@ -13,7 +13,7 @@ import pytest
 
 from streaming.config.settings import SparkSettings
 from streaming.errors import MAY_PASS
-from streaming.java import find_java
+from streaming.java import JavaError, find_java
 from streaming.spark.launch.conf import launch_conf, session_conf
 from streaming.spark.launch.jvm import SparkStartError, spark_class_path, spark_command, spark_home, spark_launch
 
@@ -72,6 +72,15 @@ def test_an_error_of_the_start_is_raised_by_connect_and_not_before(tmp_path: Pat
             launch.connect()
     assert str(error.value).endswith("check spark.master, spark.driver_memory and spark.conf")
     assert error.value.exit_code == MAY_PASS
+
+
+def test_no_jvm_starts_for_a_user_id_without_an_account(monkeypatch: pytest.MonkeyPatch):
+    """With `docker run --user 12345`, `run` showed a Java stack trace."""
+    monkeypatch.setattr("pwd.getpwuid", dict[int, str]().__getitem__)
+    with spark_launch(SparkSettings()) as launch:
+        launch.begin()
+        with pytest.raises(JavaError, match="Spark needs an account"):
+            launch.connect()
 
 
 def test_a_jvm_that_hangs_is_killed_after_the_stop_signal(

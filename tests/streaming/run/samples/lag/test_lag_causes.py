@@ -118,7 +118,7 @@ def test_an_outage_of_the_application_is_not_a_long_rebalance(orders: Orders) ->
     assert [(row["cause"], row["reason"]) for row in orders.rows() if row["active"]] == [
         ("stopped", "no_members"),
         ("stopped", "no_commits"),
-        ("unknown", "catching_up"),
+        ("unknown", "rates_unknown"),
     ], "the members are not too slow either: the rates of five minutes contain the outage"
 
 
@@ -196,7 +196,8 @@ def test_the_table_has_the_start_and_the_end_of_each_cause(orders: Orders) -> No
     assert cause.since_ms == row["since_time"].timestamp() * 1000
     assert (row["cause"], row["active"], row["member"]) == ("slow_member", True, cause.member)
     orders.run(60, (100, 100), (900, 100))
-    assert orders.changes() == [("slow_member", True), ("slow_member", False)]
+    changes = [("slow_member", True), ("slow_member", False), ("unknown", True), ("unknown", False)]
+    assert orders.changes() == changes, "while the group catches up, its cause is unknown"
     assert orders.cause() is None
 
 
@@ -251,3 +252,44 @@ def test_a_failed_append_writes_the_row_once(orders: Orders, monkeypatch: pytest
         orders.run(180, (100, 100), (20, 100))
     orders.run(60, (100, 100), (20, 100))
     assert orders.changes() == [("slow_member", True)]
+
+
+def test_after_a_stall_with_commits_of_the_same_offset_the_group_catches_up(orders: Orders) -> None:
+    """The members committed the same offset for 400 s, and then consumed faster than producers write.
+
+    The first sample of the count was before the stall. So for minutes, the averages decided, and they contained the
+    stall: "too much input: the lag of every member grows", while the lag decreased.
+    """
+    orders.run(120, (100, 100), (100, 100))
+    orders.run(400, (100, 100), (1e-9, 1e-9))
+    orders.run(20, (100, 100), (160, 160))
+    reasons = set[str]()
+    for _ in range(30):
+        orders.run(5, (100, 100), (160, 160))
+        reasons.add((orders.cause() or Cause("unknown")).reason)
+    assert reasons == {"catching_up"}
+
+
+def test_a_cause_ends_although_transactions_of_producers_are_always_open(orders: Orders) -> None:
+    """At each sample, an open transaction blocked some partition for 30 s or more. So the group never caught up.
+
+    The incident of the slow group stayed open for ever, and recommended to add members.
+    """
+    cluster, offsets = orders.monitor.cluster, dict[str, int]()
+    for capacity, samples in ((40, 50), (100_000, 8), (2_000, 60)):
+        for _ in range(samples):
+            cluster.now_ms += 5000
+            for number in (0, 1):
+                end = cluster.end_offsets["orders", number]
+                if (cluster.now_ms // 1000 + 40 * number) % 80 < 5:
+                    cluster.last_stable["orders", number] = end
+                cluster.end_offsets["orders", number] = end + 500
+                readable = cluster.last_stable.get(("orders", number), end + 500)
+                orders.committed[number] = min(readable, orders.committed[number] + 5 * capacity)
+            now = {f"p{number}": int(orders.committed[number]) for number in (0, 1)}
+            orders.monitor.commit(**{name: offset for name, offset in now.items() if offsets.get(name) != offset})
+            offsets = now
+            orders.monitor.sampler.take_sample()
+    changes = orders.changes()
+    assert ("under_provisioned", True) in changes
+    assert not changes[-1][1], "the last row is the end of a cause"
