@@ -180,7 +180,8 @@ GROUP_LAG_CAUSE_INFO: Final = Signal(
     unknown="No partition of the group is late. A partition is behind if its lag is 30 seconds or more now, and was"
     " 30 seconds or more at the last commit. A partition that an open transaction blocks is also behind if its lag is"
     " 3 minutes or more. A partition is late if it has been behind for one minute. A partition with the status STOP is"
-    " late as soon as its lag is 30 seconds or more. The series is also absent if an open transaction blocks the group's partition of `__consumer_offsets`.",
+    " late as soon as its lag is 30 seconds or more. The series is also absent if an open transaction blocks the"
+    " group's partition of `__consumer_offsets`.",
     example='rebalance_monitor_group_lag_cause_info{cause="hot_partition"}',
 )
 GROUP_WORST_PARTITION_INFO: Final = Signal(
