@@ -73,9 +73,9 @@ PROGRESS: Final = AlertFile(
                 "group_lag_cause_info",
                 'cause!="unknown"',
                 lag_cause(with_action=True)
-                + "{{ else }} What to do: see on the group's page which partitions lag. If all partitions lag, the "
-                "group has too few members, or its members are too slow. If only the partitions of one member lag, "
-                "that member has too many partitions or is slow.",
+                + "{{ else }} What to do: open the group's page, and find the partitions that lag. If all partitions "
+                "lag, the group has too few members, or its members are too slow. If only the partitions of one member "
+                "lag, that member has too many partitions or is slow.",
             ),
         ),
         Alert(

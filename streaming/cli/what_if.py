@@ -157,9 +157,7 @@ def what_if(  # noqa: PLR0913, PLR0917 - click hands over every option by name
         raise click.ClickException(str(error)) from error
     moved_keys = compute_moved_keys(spec, change)
     if as_json:
-        shares = {topic: float(share) for topic, share in moved_keys.items()}
-        document = {"group": group, **what_if_as_json(answer), "share_of_moved_keys": shares}
-        click.echo(json.dumps(document, ensure_ascii=True))
+        _print_json(group, answer, moved_keys)
     else:
         _print_table(group, answer, measure_today(spec, owners))
         lines = (*_describe_today(spec, owners, answer), *_describe_moved_keys(spec, change, moved_keys))
@@ -233,7 +231,10 @@ def parse_group_row(row: Mapping[str, Any]) -> tuple[GroupSpec, Owners]:
 
 
 def _check_partition_counts(partitions: Mapping[str, int], owners: Owners) -> None:
-    """Raise RemedyError if so many partitions have no owner that a partition number must be wrong."""
+    """Raise RemedyError if a partition number is probably wrong.
+
+    A wrong number is very large, so the partitions below it have no owner.
+    """
     owned = Counter(topic for topic, _ in owners)
     unowned = {topic: count - owned[topic] for topic, count in partitions.items()}
     if sum(unowned.values()) > MOST_PARTITIONS:
@@ -242,6 +243,12 @@ def _check_partition_counts(partitions: Mapping[str, int], owners: Owners) -> No
             f"the partition count of {topic!r} is unknown: a member has partition {partitions[topic] - 1}, but only"
             f" {owned[topic]} partitions of the topic have an owner"
         )
+
+
+def _print_json(group: str, answer: WhatIf, moved_keys: Mapping[str, Fraction]) -> None:
+    shares = {topic: float(share) for topic, share in moved_keys.items()}
+    document = {"group": group, **what_if_as_json(answer), "share_of_moved_keys": shares}
+    click.echo(json.dumps(document, ensure_ascii=True))
 
 
 def _print_table(group: str, answer: WhatIf, present: Outcome) -> None:

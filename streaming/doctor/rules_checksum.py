@@ -2,4 +2,4 @@
 
 from typing import Final
 
-RULES_CHECKSUM: Final = "sha256-319cae09a9870603"
+RULES_CHECKSUM: Final = "sha256-a443519179ac1f17"

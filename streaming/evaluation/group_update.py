@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -17,7 +17,15 @@ from streaming.evaluation.lag.unsubscribed import LastRead, last_read_after
 from streaming.evaluation.rebalances.condition_detectors import Limits
 from streaming.evaluation.rebalances.rebalance_history import RebalanceHistory, ReportedRebalance, extend_history
 from streaming.evaluation.snapshot_evaluation import Evaluation, evaluate_snapshot, keeps_verdict
-from streaming.events import ExternalFact, GroupEvent, GroupForgotten, GroupVanished, LogEvent, TopicsSampled
+from streaming.events import (
+    ExternalFact,
+    GroupEvent,
+    GroupForgotten,
+    GroupVanished,
+    LogEvent,
+    Position,
+    TopicsSampled,
+)
 from streaming.events.compression import compressed_if_large, decompressed_if_large
 from streaming.group.advance import advance
 from streaming.group.codec import StateCodec
@@ -124,11 +132,7 @@ def apply_batch(  # noqa: PLR0913 - everything that the update depends on, by na
     home = own_partitions.home(state.snapshot.group_id)
     events = list(events)
     facts = [event for event in events if isinstance(event, ExternalFact)]
-    # After the partition count of `__consumer_offsets` has changed, new records are in the home partition.
-    log_events = sorted(
-        (event for event in events if isinstance(event, LogEvent)),
-        key=lambda event: (event.position.offsets_topic_partition == home, event.position),
-    )
+    log_events = sorted((event for event in events if isinstance(event, LogEvent)), key=_log_order(home))
     if not log_events and state.snapshot.is_over and any(isinstance(fact, GroupForgotten) for fact in facts):
         return GroupUpdate(state, forgotten=True)
     ends = [fact for fact in facts if isinstance(fact, GroupVanished)]
@@ -141,8 +145,7 @@ def apply_batch(  # noqa: PLR0913 - everything that the update depends on, by na
     if any(is_reportable(state.snapshot, fact, snapshot) for fact in facts):  # the driver may send a fact twice
         waiting.append(snapshot)
     for event in log_events:
-        partitions = {home, snapshot.position.offsets_topic_partition} if snapshot.position else None
-        if partitions and event.position.offsets_topic_partition not in partitions:
+        if _is_in_abandoned_partition(snapshot.position, event.position, home):
             continue
         before, snapshot = snapshot, advance(snapshot, event)
         last_read = last_read_after(last_read, before, snapshot)
@@ -169,6 +172,20 @@ def apply_batch(  # noqa: PLR0913 - everything that the update depends on, by na
         last_read=last_read,
     )
     return GroupUpdate(new_state, history, final, rebalances=rebalances, alternatives=reported)
+
+
+def _log_order(home: int | None) -> Callable[[LogEvent], tuple[bool, Position]]:
+    """Return the sort key of log events: by position, but events in the group's home partition come last.
+
+    After a change of the partition count of `__consumer_offsets`, the group's new records are in the home partition.
+    """
+    return lambda event: (event.position.offsets_topic_partition == home, event.position)
+
+
+def _is_in_abandoned_partition(known: Position | None, position: Position, home: int | None) -> bool:
+    """Return False if the position is in the home partition, or in the partition of the last record."""
+    number = position.offsets_topic_partition
+    return known is not None and number not in {known.offsets_topic_partition, home}
 
 
 def _split_waiting(

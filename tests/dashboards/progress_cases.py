@@ -49,9 +49,9 @@ LAGGING = (
                 "The next record that the group has to read was written 2h 0m 0s ago or earlier. 12k records wait. The "
                 "group reads 100 records per second. Producers write 150 records per second. The lag grows. The group "
                 "has 3 members. Partition 3 of topic orders has the largest lag in seconds. Its owner is client app-2 "
-                "on /10.0.0.7. What to do: see on the group's page which partitions lag. If all partitions lag, the "
-                "group has too few members, or its members are too slow. If only the partitions of one member lag, "
-                "that member has too many partitions or is slow."
+                "on /10.0.0.7. What to do: open the group's page, and find the partitions that lag. If all partitions "
+                "lag, the group has too few members, or its members are too slow. If only the partitions of one member "
+                "lag, that member has too many partitions or is slow."
             ),
         ),
     ),
@@ -70,9 +70,9 @@ LAGGING = (
             (
                 "The next record that the group has to read was written 15m 0s ago. 12k records wait. The group reads "
                 "160 records per second. Producers write 150 records per second. The group needs 20m 0s to catch up. "
-                "The group has 3 members. What to do: see on the group's page which partitions lag. If all partitions "
-                "lag, the group has too few members, or its members are too slow. If only the partitions of one member "
-                "lag, that member has too many partitions or is slow."
+                "The group has 3 members. What to do: open the group's page, and find the partitions that lag. If all "
+                "partitions lag, the group has too few members, or its members are too slow. If only the partitions of "
+                "one member lag, that member has too many partitions or is slow."
             ),
         ),
     ),
@@ -91,9 +91,9 @@ LAGGING = (
             (
                 "The next record that the group has to read was written 15m 0s ago. 12k records wait. The group reads "
                 "70 records per second. Producers write 100 records per second. The group has 3 members. What to do: "
-                "see on the group's page which partitions lag. If all partitions lag, the group has too few members, "
-                "or its members are too slow. If only the partitions of one member lag, that member has too many "
-                "partitions or is slow."
+                "open the group's page, and find the partitions that lag. If all partitions lag, the group has too few "
+                "members, or its members are too slow. If only the partitions of one member lag, that member has too "
+                "many partitions or is slow."
             ),
         ),
     ),
@@ -139,9 +139,9 @@ LAGGING = (
             "payments on prod: the group is 15m 0s behind",
             (
                 "The next record that the group has to read was written 15m 0s ago. 12k records wait. The group has 3 "
-                "members. What to do: see on the group's page which partitions lag. If all partitions lag, the group "
-                "has too few members, or its members are too slow. If only the partitions of one member lag, that "
-                "member has too many partitions or is slow."
+                "members. What to do: open the group's page, and find the partitions that lag. If all partitions lag, "
+                "the group has too few members, or its members are too slow. If only the partitions of one member lag, "
+                "that member has too many partitions or is slow."
             ),
         ),
     ),
@@ -224,9 +224,9 @@ LAGGING = (
             "payments on prod: the group is 2h 0m 0s behind",
             (
                 "The next record that the group has to read was written 2h 0m 0s ago. 12k records wait. The group has "
-                "3 members. What to do: see on the group's page which partitions lag. If all partitions lag, the group "
-                "has too few members, or its members are too slow. If only the partitions of one member lag, that "
-                "member has too many partitions or is slow."
+                "3 members. What to do: open the group's page, and find the partitions that lag. If all partitions "
+                "lag, the group has too few members, or its members are too slow. If only the partitions of one member "
+                "lag, that member has too many partitions or is slow."
             ),
         ),
     ),

@@ -124,12 +124,10 @@ def retention(  # noqa: PLR0913, PLR0917 - one argument per input
 
     `starts` must contain the sample of the report. `earlier` contains the losses up to the previous sample (`losses`).
     `left_by_time` and `only_by_time` are results of `time_retention.py`. `commits_read_ms` contains for each row the
-    time of the newest sample up to which the commits of the group were read, or null. If `commits_read_ms` is None, the
-    commits were read up to the sample of the report.
+    time of the newest sample up to which the group's commits were read, or null. None means the sample of the report.
 
-    In the example, the log start offset rises by 1000 every 600 s. For the offset 4500, the result at 1500 s is
-    2500 / (1000 / 600 s) - 300 s = 1200 s. So the predicted time of the loss is 2700 s. The real loss is at 3000 s,
-    when the log start offset rises to 5000:
+    In the example, the log start offset rises by 1000 every 600 s. The estimate for the offset 4500 is
+    2500 / (1000 / 600 s) - 300 s = 1200 s. So the predicted loss is at 2700 s, and the real loss is at 3000 s:
 
     >>> from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, lag_report
     >>> starts = SampledOffsets(LOG_START_POINTS)
@@ -155,8 +153,7 @@ def retention(  # noqa: PLR0913, PLR0917 - one argument per input
         log_starts = np.where(is_read, read_starts, log_starts)
     is_known = is_sampled & pc.is_valid(partitions["lag"]).to_numpy()
     beyond = log_starts - committed
-    is_proven = pc.less(partitions["record_offset"], pa.array(log_starts)).fill_null(False).to_numpy()
-    is_known &= is_proven | (beyond <= 0) | ((beyond > FEW_OFFSETS) & ~partitions["has_transactions"].to_numpy())
+    is_known &= (beyond <= 0) | _contains_records(partitions, log_starts, beyond)
     if earlier:
         is_known |= _continues(partitions, np.flatnonzero(is_sampled & ~is_known & (beyond > 0)), earlier)
     is_lost = is_known & (beyond > 0)
@@ -175,6 +172,13 @@ def retention(  # noqa: PLR0913, PLR0917 - one argument per input
         ],
         schema=RETENTION_SCHEMA,
     )
+
+
+def _contains_records(partitions: pa.Table, log_starts: Int64Array, beyond: Int64Array) -> BoolArray:
+    """Return for each row whether it is certain that the deleted offsets contained records (rule 1)."""
+    is_proven = pc.less(partitions["record_offset"], pa.array(log_starts)).fill_null(False).to_numpy()
+    contains: BoolArray = is_proven | ((beyond > FEW_OFFSETS) & ~partitions["has_transactions"].to_numpy())
+    return contains
 
 
 def _log_starts_at(
