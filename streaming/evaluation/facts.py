@@ -270,6 +270,11 @@ class GroupFacts(msgspec.Struct, frozen=True):
         return BLOCKED in self.not_known
 
     @property
+    def is_above_limit(self) -> bool:
+        """True if the lag in seconds is known, and above the group's limit `max_lag_seconds`."""
+        return self.lag.seconds is not None and self.lag.seconds > self.limits.max_lag_seconds
+
+    @property
     def are_owners_known(self) -> bool:
         """True if the assignment of every member is known. False for a group that only commits offsets."""
         has_members = self.members.snapshot is not None and self.membership.state != UNKNOWN

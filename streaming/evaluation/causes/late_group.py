@@ -94,10 +94,8 @@ def follow(known: LateGroup | None, sampled: SampledGroup) -> tuple[LateGroup, E
     last = Totals(now_ms, sampled.lost_ms, sampled.rebalances, sampled.members_since_ms)
     # If the clock was set back, totals later than now are removed.
     totals = tuple(one for one in (*known.totals, last) if 0 <= now_ms - one.sampled_at_ms <= WINDOW_MS)
-    busy = {
-        key for key, one in behind.items() if not one.is_blocked
-    }  # a blocked partition does not keep its owner busy
-    capacities = next_capacities(known.capacities, members, partitions, busy, now_ms)
+    # A blocked partition does not keep its owner busy, so it says nothing about the owner's capacity.
+    capacities = next_capacities(known.capacities, members, partitions, behind.keys() - blocked, now_ms)
     following = LateGroup(behind, capacities, totals)
     work = None
     if sampled.members is not None:

@@ -130,11 +130,6 @@ def lag_cause_name(kind: str, reason: str) -> str:
     return reason if reason in {NO_MEMBERS, OPEN_TRANSACTION} else kind
 
 
-def is_above_limit(report: GroupReport) -> bool:
-    """Return True if the lag of the group is above its limit `max_lag_seconds`."""
-    return report.lag.seconds is not None and report.lag.seconds > report.limits.max_lag_seconds
-
-
 def has_lag_ended(report: GroupReport) -> bool:
     """Return True if the evidence "lag above the limit" ends (rule 3). The lag of each partition must be known."""
     lag = report.lag
@@ -169,7 +164,7 @@ def _facts(report: GroupReport, coordinator: Coordinator, sampled_at_ms: int) ->
         yield _cause_fact(report.cause, sampled_at_ms)
     if report.lag.records_lost:
         yield LOSS, RECORDS_LOST, sampled_at_ms, "records lost: retention deleted records that the group had not read"
-    if is_above_limit(report):
+    if report.is_above_limit:
         yield from facts_of_late_group(report, sampled_at_ms)
     since_ms = coordinator.leaderless_since_ms
     if since_ms is not None and sampled_at_ms - since_ms >= LEADERLESS_MS and report.membership.members:

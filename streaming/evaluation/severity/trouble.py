@@ -17,10 +17,9 @@ Each rule that applies adds a trouble to the group. The first rule that applies 
    the name of the trouble is `topic skew`.
 8. The work of the group is uneven (`evaluation/fairness/fairness.py`, rule 4).
 9. The rule applies in two cases. Case a: an open transaction blocks every late partition, and the lag is above
-   `max_lag_seconds`. Case b: the status is WARN,
-   and the lag in seconds is unknown or at least BEHIND_SECONDS. So new groups and groups with a small constant lag do
-   not get this trouble. If an open transaction blocks a partition, case b also requires a cause of lag. Otherwise, the
-   lag in seconds can be the lag of the blocked partition.
+   `max_lag_seconds`. Case b: the status is WARN, and the lag in seconds is unknown or at least BEHIND_SECONDS. So new
+   groups and groups with a small constant lag do not get this trouble. If an open transaction blocks a partition, case
+   b also requires a cause of lag. Otherwise, the lag in seconds can be the lag of the blocked partition.
 10. The state or the lag of the group is unknown. Without a fresh sample, the conditions are also unknown. In the past,
     the state does not count if no table row contains the state. The state of a streams group does not count if its
     members are known, because no record contains the state of a streams group with members.
@@ -184,8 +183,7 @@ def _uneven_work(group: GroupFacts) -> Iterator[Trouble]:
 
 def _slow(group: GroupFacts) -> Iterator[Trouble]:
     lag, cause = group.lag, group.cause
-    is_above_limit = lag.seconds is not None and lag.seconds > group.limits.max_lag_seconds
-    if is_above_limit and cause is not None and cause.reason == OPEN_TRANSACTION:
+    if group.is_above_limit and cause is not None and cause.reason == OPEN_TRANSACTION:
         text = "open transaction: an open transaction of a producer blocks every late partition"
         yield Trouble(9, "open transaction", text, cause.since_ms)
         return
