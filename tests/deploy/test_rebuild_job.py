@@ -53,7 +53,7 @@ def test_the_job_is_valid_and_runs_rebuild_once_with_the_volumes_of_the_monitor(
 
 
 def test_the_job_can_name_one_of_several_clusters() -> None:
-    (change,) = re.findall(r"^    (\.args = .*)$", (ROOT / "deploy" / "KUBERNETES.md").read_text(), re.MULTILINE)
+    (change,) = re.findall(r"^(\.args = .*)$", (ROOT / "deploy" / "KUBERNETES.md").read_text(), re.MULTILINE)
     (container,) = job(change)["spec"]["template"]["spec"]["containers"]
     assert container["args"] == ["rebuild", "--cluster", "prod", "--config", "/etc/rebalance-monitor/monitor.toml"]
 
