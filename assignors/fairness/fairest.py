@@ -25,8 +25,9 @@ The algorithm:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from assignors.fairness.flow_network import FlowNetwork
 from assignors.model import GroupAssignment, GroupSpec
@@ -60,19 +61,15 @@ def fairest_sizes(group: GroupSpec) -> tuple[int, ...]:
     >>> fairest_sizes(GroupSpec((Member("A", ("t",)), Member("B", ("t",)), Member("C", ("t", "u"))), {"t": 3, "u": 5}))
     (1, 2, 5)
     """
-    shape, sizes = _shape(group), [0] * len(group.members)
+    shape = _shape(group)
+    without_topics = (0,) * (len(group.members) - sum(shape.members))
     if len(shape.members) == 1:
-        return (0,) * (len(sizes) - shape.members[0]) + even_sizes(sum(shape.topics.values()), shape.members[0])
-    if sum(map(len, shape.topics)) > MAX_ARCS:
+        return without_topics + even_sizes(shape.partitions, shape.members[0])
+    if sum(len(subscribers) for subscribers, _ in shape.topics) > MAX_ARCS:
         raise TooManySubscriptionsError(
             f"too many different subscriptions to compute the fairest assignment: {len(shape.members)}"
         )
-    partitions = sum(shape.topics.values())
-    low, high = (0, _Cut(0, sum(shape.members))), (partitions, _Cut(partitions, 0))
-    for width, members in _pieces_between(shape, low, high):
-        for position in range(members):
-            sizes[position] += width
-    return tuple(reversed(sizes))
+    return without_topics + _sizes_of(shape)
 
 
 def smallest_maximum(group: GroupSpec) -> int:
@@ -116,12 +113,17 @@ class _Shape:
     """The numbers that determine the fairest sizes of a group.
 
     ``members`` contains the number of members in each subscription class. ``topics`` has one entry for all topics with
-    the same subscribers. The key is the set of the subscribers' classes (positions in ``members``). The value is the
-    total partition count of these topics.
+    the same subscribers: the set of the subscribers' classes (positions in ``members``), and the total partition count
+    of these topics.
     """
 
     members: tuple[int, ...]
-    topics: Mapping[frozenset[int], int]
+    topics: tuple[tuple[frozenset[int], int], ...]
+
+    @property
+    def partitions(self) -> int:
+        """The partition count of all topics."""
+        return sum(partitions for _, partitions in self.topics)
 
 
 def _shape(group: GroupSpec) -> _Shape:
@@ -129,7 +131,22 @@ def _shape(group: GroupSpec) -> _Shape:
     topics: Counter[frozenset[int]] = Counter()
     for topic, subscribers in classes.subscribers.items():
         topics[subscribers] += group.partition_count(topic)
-    return _Shape(tuple(map(len, classes.members)), topics)
+    return _Shape(tuple(map(len, classes.members)), tuple(topics.items()))
+
+
+@lru_cache(maxsize=2)
+def _sizes_of(shape: _Shape) -> tuple[int, ...]:
+    """Return the sizes of all members in the subscription classes, smallest size first.
+
+    The evaluation of one group needs the sizes of its members three times, and the sizes of its hosts once. So the
+    results of the last two shapes are kept. A shape can need 20 MB of memory, so no more results are kept.
+    """
+    sizes, partitions = [0] * sum(shape.members), shape.partitions
+    low, high = (0, _Cut(0, len(sizes))), (partitions, _Cut(partitions, 0))
+    for width, members in _pieces_between(shape, low, high):
+        for position in range(members):
+            sizes[position] += width
+    return tuple(reversed(sizes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +187,7 @@ def _pieces_between(shape: _Shape, low: tuple[int, _Cut], high: tuple[int, _Cut]
 
 def _smallest_cut(shape: _Shape, limit: int) -> _Cut:
     """Return the minimum cut of the network in which each member has at most ``limit`` partitions."""
-    source, sink, topics = 0, 1, list(shape.topics.items())
+    source, sink, topics = 0, 1, shape.topics
     network = FlowNetwork(2 + len(topics) + len(shape.members))
     first_class = 2 + len(topics)
     for node, (subscribers, partitions) in enumerate(topics, start=2):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from streaming.cli.run import config_option
-from streaming.cli.text.conditions import Row, active_sentence, change_sentence
+from streaming.cli.text.conditions import Row, active_sentence, change_sentence, change_time
 from streaming.cli.text.logs import load_settings_and_redact
 from streaming.cli.text.terminal import escape_text, output_console
 from streaming.errors import RemedyError
@@ -109,7 +109,7 @@ def _lines(history: History) -> Iterator[str]:
     for row, problems in zip(history.rebalances, history.problems, strict=True):
         description = "; ".join([escape_text(describe_rebalance(row)), *problems])
         lines.append((row["record_time"], row, f"generation {row['generation_id']}: {description}"))
-    lines += [(row["sampled_time"], row, change_sentence(row)) for row in history.changes]
+    lines += [(change_time(row), row, change_sentence(row)) for row in history.changes]
     for when, row, text in sorted(lines, key=itemgetter(0)):
         at = when.isoformat(sep=" ", timespec="milliseconds").removesuffix("+00:00")
         yield f"{at}  {prefix(row)}{text}"

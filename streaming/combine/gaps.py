@@ -11,7 +11,7 @@ Each rule applies to one group. `partition_gaps` updates the gaps with each batc
 4. A gap closes for one of these reasons:
    - `all_committed`: each partition with a last commit now has a first commit or a tombstone.
    - `next_rebalance`: the next boundary of the group was read.
-   - `group_deleted`: the tombstone of the group was read.
+   - `group_deleted`: the tombstone of the group was read, and the group did not change its type (rule 10).
    - `round_passed`: since the boundary, the clock of the `__consumer_offsets` partition has advanced by more than
      `evaluation.stuck_after_seconds`. The first record that moves the clock past this limit closes the gap.
    - `nothing_before`: no partition has a last commit, so the gap closes immediately.
@@ -46,6 +46,14 @@ Each rule applies to one group. `partition_gaps` updates the gaps with each batc
    - The first commit has a lower committed offset than the last commit, and a membership change comes between the
      boundary and the first commit. Then the first commit may be a reset by an operator, for example from 100 to 0. An
      operator can reset offsets only while a group has no members. A reset after the end of the gap does not count.
+10. An upgrade or downgrade also starts with a tombstone (`advance`, rule 6). The tombstone and the next boundary of the
+    group then have the same timestamp, and the clock of the partition does not advance between them. In this case, the
+    tombstone closes the gap with the reason `next_rebalance`, and the group keeps its totals. So the row of a gap that
+    a tombstone closed is written only at the next boundary of the group, or when the clock advances. If no boundary
+    follows in the same append, for example because the group is empty, the totals of the group start again at zero.
+    If the tombstone is the last record of a quiet partition, the row waits for the next record. Kafka deletes all
+    commits of a group before or together with the group, and their tombstones come first. So after a normal deletion,
+    the gap is already closed with the reason `all_committed`, and no row waits.
 """
 
 from __future__ import annotations
@@ -247,8 +255,12 @@ def _gap_ms(before: LastCommit, after_ms: int, missing_below: int) -> tuple[int 
     return (after_ms - before.ms, None) if after_ms >= before.ms else (None, CLOCK_WENT_BACK)
 
 
-def close_gap(gap: OpenGap, closed_by: str, missing_below: int) -> CommitGap:
-    """Return the closed gap. `missing_below` is the highest missing offset below the record that closed the gap."""
+def close_gap(gap: OpenGap, closed_by: str, missing_below: int, omitted_partitions: int = 0) -> CommitGap:
+    """Return the closed gap. `missing_below` is the highest missing offset below the record that closed the gap.
+
+    `omitted_partitions` is the number of silent partitions that `pending` does not contain. Their last commits are
+    newer than the oldest last commit in `pending`.
+    """
     gap_ms, reason = _group_gap_ms(gap, missing_below)
     may_have_committed = any(missing_below > before.offset for before in gap.pending.values())
     worst_ms, worst_key = gap.worst or (None, None)
@@ -266,7 +278,7 @@ def close_gap(gap: OpenGap, closed_by: str, missing_below: int) -> CommitGap:
         worst_topic=worst_fields.get("topic"),
         worst_partition=worst_fields.get("partition"),
         worst_gap_ms=worst_ms,
-        silent_partitions=None if may_have_committed or gap.before is None else len(gap.pending),
+        silent_partitions=None if may_have_committed or gap.before is None else len(gap.pending) + omitted_partitions,
         usual_interval_ms=gap.usual_interval_ms,
         recommitted_records=gap.recommitted_records if is_recommitted_known else None,
         closed_by=closed_by,

@@ -1,17 +1,16 @@
 """Updates the commit gaps of the groups in one `__consumer_offsets` partition. The rules are in the module `gaps`.
 
 The commits of most groups are processed as whole columns. A group is processed separately if the batch contains a
-boundary of the group, or a commit that can change the group's open gap.
+boundary of the group (`group_commits`), or a commit that can change the group's open gap.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -26,15 +25,14 @@ from streaming.combine.gaps import (
     CommitGap,
     FirstCommit,
     GapTotals,
-    LastCommit,
     OpenGap,
     PartitionCommits,
     add_first_commits,
     add_to_totals,
     close_gap,
-    usual_interval_ms,
 )
 from streaming.combine.group_boundaries import Boundary, Clock, MembershipChange, group_bytes, group_numbers
+from streaming.combine.group_commits import GroupCommits, Run, commits_by_group, first_commits_of, runs_by_group
 from streaming.events import Position
 
 
@@ -47,12 +45,25 @@ class GroupGaps(msgspec.Struct, frozen=True):
     totals: GapTotals = GapTotals()
 
 
+class EndedGroup(msgspec.Struct, frozen=True):
+    """A group after its tombstone, until it is known whether the group was deleted (`gaps`, rule 10).
+
+    `gap` is the gap that the tombstone closed, or None. `clock_seconds` is the partition's clock at the tombstone.
+    """
+
+    group: GroupGaps
+    gap: CommitGap | None
+    timestamp_ms: int
+    clock_seconds: int
+
+
 class PartitionGaps(msgspec.Struct, frozen=True):
     """The state of one partition: its clock, and for each group (`group_bytes`) the last boundary and the open gap."""
 
     clock_seconds: int = -1
     groups: dict[bytes, GroupGaps] = {}
     open: dict[bytes, OpenGap] = {}
+    ended: dict[bytes, EndedGroup] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +99,12 @@ class MergedGaps:
 def merge_gaps(gaps: PartitionGaps, known: pa.Table, inputs: GapInputs, stuck_after_seconds: int) -> MergedGaps:
     """Apply a batch to the gaps. `known` has the live commits before the batch (`partition_state.LIVE_SCHEMA`)."""
     merger = _GapMerger(
-        inputs, Clock(gaps.clock_seconds, inputs.clock), stuck_after_seconds, dict(gaps.groups), dict(gaps.open)
+        inputs,
+        Clock(gaps.clock_seconds, inputs.clock),
+        stuck_after_seconds,
+        dict(gaps.groups),
+        dict(gaps.open),
+        dict(gaps.ended),
     )
     merger.apply_membership_changes()
     early = select_runs(inputs.runs, is_before_any=True)
@@ -96,7 +112,7 @@ def merge_gaps(gaps: PartitionGaps, known: pa.Table, inputs: GapInputs, stuck_af
     partition_commits = merger.apply_boundaries(known, early) if inputs.boundaries else {}
     merger.close_timed_out()
     return MergedGaps(
-        PartitionGaps(merger.clock.end_seconds, merger.groups, merger.open),
+        PartitionGaps(merger.clock.end_seconds, merger.groups, merger.open, merger.ended),
         tuple(merger.closed),
         frozenset(merger.changed_groups),
         partition_commits,
@@ -110,10 +126,13 @@ class _GapMerger:
     stuck_after_seconds: int
     groups: dict[bytes, GroupGaps]
     open: dict[bytes, OpenGap]
+    ended: dict[bytes, EndedGroup]
     closed: list[CommitGap] = field(default_factory=list)
     changed_groups: set[bytes] = field(default_factory=set)
     changed_offsets: dict[bytes, list[int]] = field(default_factory=dict)
     """The offsets of each group's membership changes in the batch, in log order."""
+    omitted_partitions: dict[bytes, int] = field(default_factory=dict)
+    """For each gap without all its last commits: the number of omitted partitions (`GroupCommits.pending_of`)."""
 
     def apply_membership_changes(self) -> None:
         """Collect the membership changes. Add the first change of a group to its open gap, if the gap has none yet."""
@@ -129,10 +148,10 @@ class _GapMerger:
         if not self.open or not runs.num_rows:
             return
         by_group: dict[bytes, list[FirstCommit]] = {}
-        for first_commit in _first_commits(runs.filter(pa.array(self._is_pending(runs)))):
+        for first_commit in first_commits_of(runs.filter(pa.array(self._is_pending(runs)))):
             by_group.setdefault(group_bytes(first_commit.key), []).append(self._with_earlier_missing(first_commit))
-        for group, first_commits in by_group.items():
-            self._add_first_commits(group, first_commits)
+        for group, of_group in by_group.items():
+            self._add_first_commits(group, of_group)
 
     def _is_pending(self, runs: pa.Table) -> BoolArray:
         """Mark the rows that can change an open gap: rows of pending keys, and all rows before the first commit."""
@@ -149,68 +168,112 @@ class _GapMerger:
         for boundary in self.inputs.boundaries:
             boundaries.setdefault(boundary.group, []).append(boundary)
         groups = list(boundaries)
-        partition_commits = _partition_commits_by_group(known, groups)
-        for group, row in _rows_by_group(early, groups):
-            _apply_run(partition_commits.setdefault(group, {}), row)
-        between: dict[bytes, dict[int, list[_Run]]] = {}
-        for group, row in _rows_by_group(select_runs(self.inputs.runs, is_before_any=False), groups):
-            between.setdefault(group, {}).setdefault(row.boundary_offset, []).append(row)
+        commits = commits_by_group(known, groups)
+        for group, runs in runs_by_group(early, groups).items():
+            for run in runs:
+                commits[group].add(run)
+        later = runs_by_group(select_runs(self.inputs.runs, is_before_any=False), groups)
         for group, of_group in boundaries.items():
-            partitions = partition_commits.setdefault(group, {})
-            for boundary in of_group:
-                self._apply_boundary(boundary, partitions)
-                rows = between.get(group, {}).get(boundary.offsets_topic_offset, [])
-                self._add_first_commits(group, [self._with_earlier_missing(row.first_commit) for row in rows])
-                for row in rows:
-                    _apply_run(partitions, row)
-        return {key: commits for partitions in partition_commits.values() for key, commits in partitions.items()}
+            steps = self._steps(of_group, later.get(group, ()))
+            for number, (step, runs) in enumerate(steps, start=1):
+                if step is not None:
+                    self._apply_boundary(step, commits[group], None if number == len(steps) else runs)
+                self._add_first_commits(group, [self._with_earlier_missing(run.first_commit) for run in runs])
+                for run in runs:
+                    commits[group].add(run)
+        return {key: last for of_group in commits.values() for key, last in of_group.partition_commits().items()}
 
-    def _apply_boundary(self, boundary: Boundary, partitions: dict[bytes, PartitionCommits]) -> None:
-        group, generation_id = boundary.group, boundary.generation_id
-        known = self.groups.get(group)
-        if known is not None and known.generation_id == generation_id:
-            return
+    def _steps(self, boundaries: Sequence[Boundary], runs: Sequence[Run]) -> list[tuple[Boundary | None, list[Run]]]:
+        """Return the tombstones and the boundaries with a new generation of one group, each with the runs after it.
+
+        The first step has no boundary. It contains the runs of the generation that the group had before the batch.
+        """
+        by_boundary: dict[int, list[Run]] = {}
+        for run in runs:
+            by_boundary.setdefault(run.boundary_offset, []).append(run)
+        known = self.groups.get(boundaries[0].group)
+        generation_id = known.generation_id if known else None
+        steps: list[tuple[Boundary | None, list[Run]]] = [(None, [])]
+        for boundary in boundaries:
+            if boundary.generation_id is None or boundary.generation_id != generation_id:
+                steps.append((boundary, []))
+                generation_id = boundary.generation_id
+            steps[-1][1].extend(by_boundary.get(boundary.offsets_topic_offset, ()))
+        return steps
+
+    def _apply_boundary(self, boundary: Boundary, commits: GroupCommits, only: Sequence[Run] | None) -> None:
+        """Apply a boundary. If the batch has a later boundary, `only` has the runs between the two. Otherwise None."""
         missing_below = max(self.inputs.missing_before, boundary.missing_below)
+        if boundary.generation_id is not None:
+            self._resolve_ended(boundary)
         self._close_at(boundary, missing_below)
-        if generation_id is None:
-            if self.groups.pop(group, None) is not None:
-                self.changed_groups.add(group)
+        if boundary.generation_id is None:
+            self._end(boundary, missing_below)
             return
-        self._open(boundary, missing_below, partitions)
-        for key, commits in partitions.items():
-            partitions[key] = commits._replace(run_first_ms=-1, run_commits=0)
+        self._open(boundary, boundary.generation_id, missing_below, commits, only)
+        commits.start_generation()
 
-    def _open(self, boundary: Boundary, missing_below: int, partitions: Mapping[bytes, PartitionCommits]) -> None:
-        group, group_id, generation_id = boundary.group, boundary.group_id, boundary.generation_id or 0
+    def _open(
+        self,
+        boundary: Boundary,
+        generation_id: int,
+        missing_below: int,
+        commits: GroupCommits,
+        only: Sequence[Run] | None,
+    ) -> None:
+        group, group_id = boundary.group, boundary.group_id
         known, offset = self.groups.get(group), boundary.offsets_topic_offset
         is_generation_complete = known is not None and missing_below <= known.since_offset
         changes = self.changed_offsets.get(group, [])
         at = bisect_right(changes, offset)
-        pending = {key: LastCommit(*commits[:3]) for key, commits in partitions.items()}
+        pending, omitted = (commits.all_pending(), 0) if only is None else commits.pending_of(only)
         self.open[group] = OpenGap(
             group_id=group_id,
             position=Position(self.inputs.offsets_topic_partition, offset, boundary.timestamp_ms),
             generation_id=generation_id,
             closes_after_seconds=self.clock.seconds_at(offset) + self.stuck_after_seconds,
             missing_below=missing_below,
-            before=max(pending.values(), default=None),
+            before=commits.newest(),
             pending=pending,
-            usual_interval_ms=usual_interval_ms(partitions.values()) if is_generation_complete else None,
+            usual_interval_ms=commits.usual_interval_ms() if is_generation_complete else None,
             changed_offset=changes[at] if at < len(changes) else -1,
         )
+        self.omitted_partitions[group] = omitted
         self.groups[group] = GroupGaps(group_id, generation_id, offset, known.totals if known else GapTotals())
         if not pending:
             self._close(group, NOTHING_BEFORE, missing_below)
 
     def _close_at(self, boundary: Boundary, missing_below: int) -> None:
+        """Close the open gap of the group. If the boundary is a tombstone, close it only if its time has passed."""
         if (gap := self.open.get(boundary.group)) is None:
             return
         passed = self.clock.first_after(gap.closes_after_seconds)
         if passed is not None and passed[0] <= boundary.offsets_topic_offset:
             self._close(boundary.group, ROUND_PASSED, max(self.inputs.missing_before, passed[1]))
-        else:
-            closed_by = GROUP_DELETED if boundary.generation_id is None else NEXT_REBALANCE
-            self._close(boundary.group, closed_by, missing_below)
+        elif boundary.generation_id is not None:
+            self._close(boundary.group, NEXT_REBALANCE, missing_below)
+
+    def _end(self, tombstone: Boundary, missing_below: int) -> None:
+        """End a group. The row of its gap waits until it is known whether the group was deleted (rule 10)."""
+        group = tombstone.group
+        gap = self._without_open(group, GROUP_DELETED, missing_below) if group in self.open else None
+        if (known := self.groups.pop(group, None)) is not None:
+            clock_seconds = self.clock.seconds_at(tombstone.offsets_topic_offset)
+            self.ended[group] = EndedGroup(known, gap, tombstone.timestamp_ms, clock_seconds)
+            self.changed_groups.add(group)
+
+    def _resolve_ended(self, boundary: Boundary) -> None:
+        """Decide whether the group was deleted before this boundary, or continues with a different type (rule 10)."""
+        if (ended := self.ended.pop(boundary.group, None)) is None:
+            return
+        clock_seconds = self.clock.seconds_at(boundary.offsets_topic_offset)
+        if (ended.timestamp_ms, ended.clock_seconds) != (boundary.timestamp_ms, clock_seconds):
+            self.closed += [ended.gap] if ended.gap else []
+            return
+        self.groups[boundary.group] = ended.group
+        self.changed_groups.add(boundary.group)
+        if ended.gap is not None:
+            self._add_closed(boundary.group, msgspec.structs.replace(ended.gap, closed_by=NEXT_REBALANCE))
 
     def _add_first_commits(self, group: bytes, first_commits: Sequence[FirstCommit]) -> None:
         gap = self.open.get(group)
@@ -225,74 +288,26 @@ class _GapMerger:
         return first_commit._replace(first_missing=max(first_commit.first_missing, self.inputs.missing_before))
 
     def close_timed_out(self) -> None:
-        """Close the gaps that have been open for more than `stuck_after_seconds`."""
+        """Close the gaps that have been open for more than `stuck_after_seconds`. Forget the deleted groups."""
         end_seconds = self.clock.end_seconds
         for group, gap in list(self.open.items()):
             if end_seconds > gap.closes_after_seconds and (passed := self.clock.first_after(gap.closes_after_seconds)):
                 self._close(group, ROUND_PASSED, max(self.inputs.missing_before, passed[1]))
+        for group, ended in list(self.ended.items()):
+            if end_seconds > ended.clock_seconds:
+                del self.ended[group]
+                self.closed += [ended.gap] if ended.gap else []
 
     def _close(self, group: bytes, closed_by: str, missing_below: int) -> None:
-        gap = close_gap(self.open.pop(group), closed_by, missing_below)
+        self._add_closed(group, self._without_open(group, closed_by, missing_below))
+
+    def _without_open(self, group: bytes, closed_by: str, missing_below: int) -> CommitGap:
+        """Remove the open gap of a group, and return it as a closed gap."""
+        omitted = self.omitted_partitions.pop(group, 0)
+        return close_gap(self.open.pop(group), closed_by, missing_below, omitted)
+
+    def _add_closed(self, group: bytes, gap: CommitGap) -> None:
         self.closed.append(gap)
         if (known := self.groups.get(group)) is not None:
             self.groups[group] = msgspec.structs.replace(known, totals=add_to_totals(known.totals, gap))
             self.changed_groups.add(group)
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """A row of RUN_SCHEMA whose group has a boundary in the batch."""
-
-    first_commit: FirstCommit
-    boundary_offset: int
-    commits: PartitionCommits
-
-
-def _first_commits(runs: pa.Table) -> Iterator[FirstCommit]:
-    names = ("key", "first_offset", "first_ms", "first_committed", "first_missing", "dropped_offset")
-    return (FirstCommit(*row) for row in zip(*(runs[name].to_pylist() for name in names), strict=True))
-
-
-def _of_groups(table: pa.Table, groups: Sequence[bytes]) -> Iterator[tuple[bytes, int]]:
-    """Return (group, row number) for each row whose key belongs to one of the groups."""
-    number = group_numbers(table["key"].combine_chunks(), groups)
-    return ((groups[number[row]], int(row)) for row in np.flatnonzero(number >= 0))
-
-
-def _rows_by_group(runs: pa.Table, groups: Sequence[bytes]) -> Iterator[tuple[bytes, _Run]]:
-    found = list(_of_groups(runs, groups))
-    own = runs.take(pa.array([row for _, row in found], pa.int64()))
-    partition_commits = _partition_commits(own, PartitionCommits._fields)
-    rows = zip(found, _first_commits(own), own["boundary_offset"].to_pylist(), partition_commits, strict=True)
-    return (
-        (group, _Run(first_commit, boundary_offset, commits))
-        for (group, _), first_commit, boundary_offset, commits in rows
-    )
-
-
-def _partition_commits_by_group(known: pa.Table, groups: Sequence[bytes]) -> dict[bytes, dict[bytes, PartitionCommits]]:
-    found = list(_of_groups(known, groups))
-    own = known.take(pa.array([row for _, row in found], pa.int64()))
-    partition_commits = _partition_commits(
-        own, ("offsets_topic_offset", "timestamp_ms", "committed_offset", "run_first_ms", "run_commits")
-    )
-    by_group: dict[bytes, dict[bytes, PartitionCommits]] = {}
-    for (group, _), key, commits in zip(found, own["key"].to_pylist(), partition_commits, strict=True):
-        by_group.setdefault(group, {})[key] = commits
-    return by_group
-
-
-def _partition_commits(table: pa.Table, names: Iterable[str]) -> list[PartitionCommits]:
-    return [PartitionCommits(*row) for row in zip(*(table[name].to_pylist() for name in names), strict=True)]
-
-
-def _apply_run(partitions: dict[bytes, PartitionCommits], run: _Run) -> None:
-    """Apply a run to the commits of its partition. After a tombstone, the counts start again from 0."""
-    key, last = run.first_commit.key, run.commits
-    if last.last_offset < 0:
-        partitions.pop(key, None)
-        return
-    before = partitions.get(key)
-    if before is not None and before.run_commits and run.first_commit.dropped_offset < 0:
-        last = last._replace(run_first_ms=before.run_first_ms, run_commits=before.run_commits + last.run_commits)
-    partitions[key] = last

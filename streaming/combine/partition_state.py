@@ -127,7 +127,8 @@ class PartitionSnapshot(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, commits=b"", gaps=PartitionGaps())
 
 
-PARTITION_CODEC = StateCodec(PartitionSnapshot, version=2, migrations={1: from_version_1})
+PARTITION_CODEC = StateCodec(PartitionSnapshot, version=3, migrations={1: from_version_1, 2: lambda encoded: encoded})
+"""Version 3 has the field `PartitionGaps.ended`. Bytes of version 2 do not have the field. Then it is empty."""
 
 _EVENT_ENCODER = msgspec.msgpack.Encoder()
 _EVENT_DECODER: msgspec.msgpack.Decoder[PartitionEvent] = msgspec.msgpack.Decoder(PartitionEvent)

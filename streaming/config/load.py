@@ -36,8 +36,8 @@ from streaming.config.settings import (
     SourceSettings,
     SparkSettings,
     TableSettings,
-    are_disjoint,
 )
+from streaming.config.types.paths import are_disjoint
 from streaming.errors import STAYS, RemedyError
 
 

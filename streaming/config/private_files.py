@@ -1,4 +1,4 @@
-"""Checks that other users cannot read or change a file with secrets.
+"""Checks that other users cannot read or change a file with secrets, and names files in messages.
 
 1. A file is refused if every user of the machine can read or write the file. A file is also refused if its user group
    can write the file.
@@ -29,6 +29,18 @@ def refusal_reason(file: Path) -> str | None:
     if not mode & _OPEN_TO_OTHERS or is_tolerated(file):
         return None
     return f"{file} is accessible to other users (mode {stat.S_IMODE(mode):04o}): chmod 600 {file}"
+
+
+def shown_file(file: str | Path, otherwise: str) -> str:
+    """Return the absolute path `file` for a message, or `otherwise` if it is possibly a secret.
+
+    A user can write a password, or a whole private key, into a setting that needs the path of a file. Such a text is
+    not absolute, so it becomes a path in the working folder. A path is shown if the file exists. If the file is
+    missing, the path is shown only if its folder exists and is neither the root folder nor the working folder.
+    """
+    folder = os.path.dirname(file)  # noqa: PTH120 - no error for a text that is too long for a path
+    is_path = folder != "/" and os.path.isdir(folder) and not os.path.samefile(folder, os.curdir)  # noqa: PTH112, PTH121
+    return str(file) if is_path or os.path.lexists(file) else otherwise
 
 
 def is_tolerated(file: Path) -> bool:

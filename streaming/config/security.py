@@ -24,7 +24,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 from typing_extensions import Self
 
-from streaming.config.private_files import refusal_reason
+from streaming.config.private_files import refusal_reason, shown_file
 from streaming.config.secret_settings import ADDRESS
 from streaming.config.section import Section
 from streaming.config.types.paths import absolute_path
@@ -49,7 +49,8 @@ def _check_readable(path: Path) -> Path:
     try:
         content = absolute.read_text("utf-8")
     except OSError as unreadable:
-        raise ValueError(f"{absolute}: {(unreadable.strerror or '').lower()}") from None
+        shown = shown_file(absolute, "the file in this setting (not shown, because it can be a secret)")
+        raise ValueError(f"{shown}: {(unreadable.strerror or '').lower()}") from None
     except UnicodeDecodeError:
         raise ValueError(f"{absolute} is not text: use a PEM file, not DER or a Java keystore") from None
     if not content.strip():

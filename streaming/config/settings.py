@@ -14,8 +14,9 @@ from streaming.config.groups import Pattern
 from streaming.config.section import Section
 from streaming.config.security import SecuritySettings
 from streaming.config.types.addresses import BootstrapServers, Host
+from streaming.config.types.counts import Count
 from streaming.config.types.durations import Days, Hours, Seconds
-from streaming.config.types.paths import AbsolutePath, OptionalFile
+from streaming.config.types.paths import AbsolutePath, OptionalFile, TablesPath, are_disjoint
 from streaming.config.types.references import is_reference
 from streaming.config.types.spark import HeapSize, SparkConf, SparkMaster
 from streaming.signals import SIGNALS
@@ -108,7 +109,7 @@ class SourceSettings(Section):
         " sampling.interval_seconds, and can miss rebalances. Use admin-api only if the monitor has no permission to"
         " read __consumer_offsets. You cannot change the value for an existing checkpoint.",
     )
-    max_records_per_batch: int = Field(2_000_000, ge=1, description="Maximum number of records in one micro-batch.")
+    max_records_per_batch: Count = Field(2_000_000, ge=1, description="Maximum number of records in one micro-batch.")
     trigger_seconds: Seconds = Field(
         2, description="Seconds between the starts of two micro-batches, if there are new records."
     )
@@ -123,13 +124,13 @@ class SparkSettings(Section):
     driver_memory: HeapSize = Field(
         "1g", description="Maximum heap size of the driver's JVM, for example 512m or 2g. The units are k, m, g and t."
     )
-    shuffle_partitions: int = Field(
+    shuffle_partitions: Count = Field(
         2,
         ge=1,
         description="Number of Spark partitions for the state of the streaming query. You cannot change the value for"
         " an existing checkpoint.",
     )
-    combine_tasks: int = Field(
+    combine_tasks: Count = Field(
         2, ge=1, description="Number of parallel Python tasks that read and decode the records of a micro-batch."
     )
     class_archive: bool = Field(
@@ -151,7 +152,7 @@ class PathSettings(Section):
         validate_default=True,
         description="Folder of the checkpoint, which contains the progress and the state of the streaming query.",
     )
-    tables: AbsolutePath = Field(
+    tables: TablesPath = Field(
         default_factory=lambda: _state_folder("tables"),
         validate_default=True,
         description="Root folder of the Delta tables. All clusters use this folder.",
@@ -165,16 +166,6 @@ class PathSettings(Section):
                 " `rebuild` renames the checkpoint"
             )
         return self
-
-
-def are_disjoint(first: str, second: str) -> bool:
-    """Return True if two folders are different and neither folder contains the other.
-
-    >>> are_disjoint("/x/a", "/x/ab"), are_disjoint("/x", "/x/a"), are_disjoint("/x/", "/x")
-    (True, False, False)
-    """
-    first, second = first.rstrip("/") + "/", second.rstrip("/") + "/"
-    return not first.startswith(second) and not second.startswith(first)
 
 
 class TableSettings(Section):
@@ -243,7 +234,7 @@ class MetricsSettings(Section):
         description="Level of detail of /metrics for every group: group, topic, partition or member. Each level"
         " includes the levels before it in this list.",
     )
-    top_k: int = Field(
+    top_k: Count = Field(
         20,
         ge=0,
         description="Number of groups per cluster that have the level of detail `partition` in /metrics, even if"
@@ -260,7 +251,7 @@ class MetricsSettings(Section):
         description="Names of other exporters. For every group and partition, /metrics also contains the metrics of"
         ' these exporters. For example, with ["kafka_exporter"], dashboards for kafka_exporter need no changes.',
     )
-    max_series: int = Field(
+    max_series: Count = Field(
         1_500_000,
         ge=1_000,
         description="Maximum number of series in /metrics. If there are more series, the monitor first drops the series"
@@ -300,7 +291,8 @@ class SamplingSettings(Section):
         5,
         description="Seconds between two samples of end offsets and topic metadata. If source.kind is admin-api, the"
         " monitor also polls the groups at this interval. If samples use more than 10 % of a CPU core, the monitor"
-        " makes the interval longer, up to 15 seconds.",
+        " makes the interval longer, up to 15 seconds. If the interval is longer than 100 seconds, the lag in seconds"
+        " of new records is only a lower bound.",
     )
     lag_table_seconds: Seconds = Field(
         30,
@@ -330,13 +322,13 @@ class EvaluationSettings(Section):
         description="Length in seconds of the time window in which the monitor counts the rebalances, joins and leaves"
         " of a group.",
     )
-    storm_rebalances: int = Field(
+    storm_rebalances: Count = Field(
         5,
         ge=2,
         description="A group has a rebalance storm if it has at least this number of rebalances within"
         " evaluation.storm_window_seconds.",
     )
-    flap_threshold: int = Field(
+    flap_threshold: Count = Field(
         3,
         ge=2,
         description="A member is flapping if it leaves the group at least this number of times within"
@@ -348,7 +340,7 @@ class EvaluationSettings(Section):
         description="Longest normal duration of a rebalance or a deployment, in seconds. The monitor reports some"
         " problems only if they last longer than this duration, for example a partition without an owner.",
     )
-    allowed_lag: int = Field(
+    allowed_lag: Count = Field(
         0,
         ge=0,
         description="If a partition has at most this number of unread records, its status is OK. The conditions"

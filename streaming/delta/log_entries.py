@@ -3,7 +3,8 @@
 delta-rs reads each line of an entry separately. If the last lines of an entry are missing, delta-rs applies the other
 lines without an error.
 
-1. Each line is one action: a JSON object whose values are JSON objects. An entry without actions is damaged.
+1. Each line is one action: a JSON object whose values are JSON objects. An entry without actions is damaged. The
+   statistics of an added file are a text, and this text is also JSON.
 2. The first entry of a table contains the actions `protocol` and `metaData`.
 3. delta-rs writes the number of added files and the number of removed files into `commitInfo`. If the number of `add`
    or `remove` actions is lower, the entry is damaged.
@@ -41,10 +42,12 @@ def entry_fault(stored: bytes | None, version: int) -> str | None:
         return "is missing" if stored is None else "is empty"
     try:
         actions = [json.loads(line) for line in stored.splitlines() if line.strip()]
-    except ValueError:
+        if not actions or not all(_is_action(action) for action in actions):
+            return "contains no actions"
+        for action in actions:
+            json.loads(action.get("add", {}).get("stats") or "{}")
+    except (RecursionError, TypeError, ValueError):
         return "is not JSON"
-    if not actions or not all(_is_action(action) for action in actions):
-        return "contains no actions"
     return None if _is_complete(actions, version) else "is cut off"
 
 

@@ -7,6 +7,10 @@ delta-spark.
 With Delta's transaction identifier, a repeated append of a batch has no effect. A table stores the last batch id of
 each application id, and a batch is appended only if its id is greater. A new checkpoint numbers its batches from 0
 again. So the application id contains the id of the checkpoint and the name of the table.
+
+A different process can shorten the log of a table while this process does not use the table. Then delta-rs cannot read
+the log from the old handle, and the table is opened again. If the table on the disk has a different id or an older
+version, it was replaced. Then the old handle stays, so that every later append fails too.
 """
 
 from __future__ import annotations
@@ -25,8 +29,13 @@ from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Sc
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from streaming.delta.log_entries import TRANSACTIONS
-from streaming.delta.stored_table import rust_uri
-from streaming.delta.table_files import UnusableTableError, table_refusal
+from streaming.delta.stored_table import panic_as_error, rust_uri
+from streaming.delta.table_files import (
+    UnusableTableError,
+    refusing_unsupported_features,
+    require_write_support,
+    table_refusal,
+)
 from streaming.delta.tables import PARTITIONED_BY, SCHEMA_VERSION, TABLES, Table
 from streaming.errors import REPAIR_REMEDY, STAYS, RemedyError
 from streaming.spark.causes import plain_cause
@@ -88,12 +97,14 @@ class DeltaTables:
     def open_all(self) -> None:
         """Create missing tables and check the existing tables.
 
-        Raises TableVersionError for a table of a different version, and UnusableTableError for an unreadable table.
+        Raises TableVersionError for a table of a different version, and UnusableTableError for a table that delta-rs
+        cannot open or cannot write.
         """
         for table in TABLES:
             if table.name not in self._open:
                 try:
-                    self._open[table.name] = _OpenTable(self._open_table(table))
+                    with refusing_unsupported_features(self.path(table)), panic_as_error():
+                        self._open[table.name] = _OpenTable(self._open_table(table))
                 except (DeltaError, OSError) as error:
                     raise UnusableTableError(
                         f"table {self.path(table)} cannot be opened ({plain_cause(error)}): check its storage, or"
@@ -122,9 +133,7 @@ class DeltaTables:
         """Return a mapping from the name of each table to its progress. This takes 2 ms."""
         progress = {}
         for table in TABLES:
-            handle = self._open[table.name].handle
-            last_batch = handle.transaction_version(self._application_id(table))
-            progress[table.name] = TableProgress(handle.version(), -1 if last_batch is None else last_batch)
+            progress[table.name] = self._open[table.name].progress(self._application_id(table))
         return progress
 
     def _application_id(self, table: Table) -> str:
@@ -195,14 +204,9 @@ class DeltaTables:
                 f"table {path} has schema version {found or 'none'}, but this monitor writes version {SCHEMA_VERSION}:"
                 " set paths.tables to a different folder, or run the version of the monitor that wrote the table"
             )
-        try:
-            _add_missing_columns(delta_table, table)
-        except CommitFailedError:  # a different monitor opens the same tables and adds the columns
-            delta_table.update_incremental()
-            _add_missing_columns(delta_table, table)
-        stored = delta_table.metadata().configuration
-        if any(stored.get(name) != value for name, value in properties.items()):
-            delta_table.alter.set_table_properties(properties)
+        _try_twice(delta_table, lambda: _add_missing_columns(delta_table, table))
+        _try_twice(delta_table, lambda: _set_properties(delta_table, properties))
+        require_write_support(delta_table)
         return delta_table
 
 
@@ -215,9 +219,15 @@ class _OpenTable:
         self._checkpoint_version = 0
         self._is_in_doubt = False
 
+    def progress(self, application_id: str) -> TableProgress:
+        """Return the version of the table and the last batch of this application id."""
+        with self._lock, panic_as_error():
+            last_batch = self._last_batch(application_id)
+            return TableProgress(self.handle.version(), -1 if last_batch is None else last_batch)
+
     def append(self, rows: pa.Table, transaction: Transaction | None = None) -> bool:
         """Append rows once. Returns False if the table already contains this or a later transaction."""
-        with self._lock:
+        with self._lock, panic_as_error():
             if self._is_in_doubt:
                 self._refresh()
             try:
@@ -244,7 +254,7 @@ class _OpenTable:
         )
         for step in steps:
             try:
-                with self._lock:
+                with self._lock, panic_as_error():
                     self._refresh()
                     step(self.handle)
             except (DeltaError, OSError) as error:  # noqa: PERF203 - a step takes milliseconds
@@ -258,8 +268,8 @@ class _OpenTable:
 
     def _append(self, rows: pa.Table, transaction: Transaction | None) -> bool:
         if transaction is not None:
-            last = self.handle.transaction_version(transaction.app_id)
-            if last is not None and last >= transaction.version:
+            last_batch = self._last_batch(transaction.app_id)
+            if last_batch is not None and last_batch >= transaction.version:
                 return False
         started_seconds = time.monotonic()
         if refusal := table_refusal(self.handle.table_uri):  # delta-rs panics if the disk is full
@@ -276,16 +286,26 @@ class _OpenTable:
     def _make_checkpoint(self) -> None:
         """Write a checkpoint of the table's log. An error is only logged, because the rows are already committed."""
         try:
-            self.handle.create_checkpoint()
-            self.handle = DeltaTable(self.handle.table_uri)
+            with panic_as_error():
+                self.handle.create_checkpoint()
+                self.handle = DeltaTable(self.handle.table_uri)
             self._checkpoint_version = self.handle.version()
         except (DeltaError, OSError) as error:
             _log.warning("could not write a checkpoint of table %s: %s", self.handle.table_uri, error)
 
+    def _last_batch(self, application_id: str) -> int | None:
+        try:
+            return self.handle.transaction_version(application_id)
+        except DeltaError:  # a different process removed log entries that only the old handle needs
+            self._refresh()
+            return self.handle.transaction_version(application_id)
+
     def _refresh(self) -> None:
-        """Read new log entries from the disk. The log entries show whether a failed append was committed."""
-        self.handle.update_incremental()
-        self._is_in_doubt = False
+        """Open the table again. Its log shows whether a failed append was committed. Raises DeltaError."""
+        current, old = DeltaTable(self.handle.table_uri), self.handle
+        if current.metadata().id != old.metadata().id or current.version() < old.version():
+            raise DeltaError(f"table {old.table_uri} was replaced by a different table or by an older version")
+        self.handle, self._is_in_doubt = current, False
 
 
 def _commit(delta_table: DeltaTable, rows: pa.Table, transactions: list[Transaction]) -> None:
@@ -302,6 +322,21 @@ def _commit(delta_table: DeltaTable, rows: pa.Table, transactions: list[Transact
     )
 
 
+def _try_twice(delta_table: DeltaTable, change: Callable[[], None]) -> None:
+    """Change the table's metadata. The first try fails if a different monitor made the same change before."""
+    try:
+        change()
+    except CommitFailedError:
+        delta_table.update_incremental()
+        change()
+
+
+def _set_properties(delta_table: DeltaTable, properties: dict[str, str]) -> None:
+    """Set the properties, or commit nothing if the table already has them."""
+    if not properties.items() <= delta_table.metadata().configuration.items():
+        delta_table.alter.set_table_properties(properties)
+
+
 def _add_missing_columns(delta_table: DeltaTable, table: Table) -> None:
     """Add the columns that are new in this version of the monitor, after the existing columns.
 
@@ -316,9 +351,10 @@ def _add_missing_columns(delta_table: DeltaTable, table: Table) -> None:
 def _merge_small_files(table: DeltaTable) -> None:
     """Merge the small files of each day. If a file is damaged, first merge all other days."""
     try:
-        table.optimize.compact()
+        with panic_as_error():
+            table.optimize.compact()
     except DeltaError:
         for day in sorted({partition["date"] for partition in table.partitions()}):
-            with suppress(DeltaError):
+            with suppress(DeltaError), panic_as_error():
                 table.optimize.compact(partition_filters=[("date", "=", day)])
         raise

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -30,6 +31,10 @@ class NoTableError(RemedyError):
 
 class TableReadError(RemedyError):
     """Error: the table cannot be read, so its content is unknown."""
+
+
+class PanicError(DeltaError):
+    """Error: delta-rs panicked, for example because of a damaged file."""
 
 
 class StoredTable:
@@ -79,18 +84,38 @@ class StoredTable:
 
 def run_query(table: DeltaTable, sql: str) -> pa.Table:
     """Return the result of a query. In the query, the name of the table is `stored`."""
-    with _panic_as_error():
+    with panic_as_error():
         return pa.table(QueryBuilder().register("stored", table).execute(sql).read_all())
 
 
+def can_query_file(path: Path) -> bool:
+    """Return True if a query can read all rows of a local data file. The rows are read in small parts.
+
+    In a path, DataFusion reads `?` and `*` as wildcards, and finds no file. In a URI, it has no wildcards.
+    """
+    query = QueryBuilder()
+    try:
+        with panic_as_error():
+            location = sql_literal(path.absolute().as_uri())
+            query.execute(f"CREATE EXTERNAL TABLE stored STORED AS PARQUET LOCATION {location}").read_all()
+            for _ in query.execute("SELECT * FROM stored"):
+                pass
+    except Exception:  # noqa: BLE001 - DataFusion raises several types of errors
+        return False
+    return True
+
+
 @contextmanager
-def _panic_as_error() -> Iterator[None]:
-    """Raise OSError if delta-rs panics, which can happen with a damaged file. The panic itself is no `Exception`."""
+def panic_as_error() -> Iterator[None]:
+    """Raise PanicError if delta-rs panics. The panic itself is not an `Exception`.
+
+    A panic in a batch would end the thread in which Spark calls Python. Then Spark would wait for ever.
+    """
     try:
         yield
     except BaseException as error:
         if type(error).__name__ == "PanicException":  # Python cannot import this class
-            raise OSError(str(error)) from error
+            raise PanicError(str(error)) from error
         raise
 
 
@@ -119,15 +144,15 @@ def _times(column: pa.ChunkedArray) -> list[datetime | None]:
 def open_table(path: str, version: int | None = None) -> DeltaTable:
     """Open a version of a table (None: the newest version). Raises NoTableError and TableReadError."""
     try:
-        with _panic_as_error():
+        with panic_as_error():
             return DeltaTable(rust_uri(path), version)
+    except (OSError, PanicError) as error:
+        raise read_error(path, error) from error
     except (DeltaError, UnicodeEncodeError) as error:
         raise NoTableError(
             f"{without_credentials(path)} is not a Delta table: specify the folder that contains the tables. If the"
             " tables do not exist yet, start the monitor"
         ) from error
-    except OSError as error:
-        raise read_error(path, error) from error
 
 
 def rust_uri(path: str) -> str:

@@ -8,13 +8,17 @@ delta-rs reports internal errors of Rust. So the monitor checks the files before
 2. The log is read from its last checkpoint. If the log has no checkpoint, it is read from version 0. Each later log
    entry must exist and must be complete (`log_entries`). The log entry with the version of the last checkpoint must
    also exist. delta-rs cannot append rows without this entry.
-3. The last checkpoint must be a Parquet file that can be read completely. If `_last_checkpoint` refers to a checkpoint,
-   this checkpoint must exist. If `_last_checkpoint` is not JSON, it is ignored. delta-rs must be able to open the
-   table.
+3. The last checkpoint must be a Parquet file that can be read completely. A different program can write a checkpoint
+   in several parts, or put a UUID into its name. If `_last_checkpoint` refers to a checkpoint, this checkpoint must
+   exist. If `_last_checkpoint` is not JSON, it is ignored. delta-rs must be able to open the table.
 4. Each data file of the last version must exist and have the size from the log. Its last four bytes must be `PAR1`, as
    in every Parquet file. When the monitor starts, it reads only the rows of the tables from which it restores its state
    (`_RESTORED`), because a read of all tables can take minutes. Only a repair and the check after a failed maintenance
-   read the rows of every table. A file with a time that Python does not support is damaged.
+   read the rows of every table. A file with a time that Python does not support is damaged. A file is also damaged if
+   Arrow can read its rows but a query cannot.
+5. A table is not damaged if it has a Delta feature that delta-rs does not support. A different program can add such a
+   feature. This is a separate error without a repair, because a repair would remove undamaged files.
+6. A folder with the name of a file counts as an empty file.
 
 A killed process can leave temporary files, and data files without a log entry. The rules ignore these files.
 """
@@ -23,7 +27,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
@@ -33,9 +38,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError
+from deltalake.exceptions import CommitFailedError, DeltaError
 
 from streaming.delta.log_entries import entry_fault
+from streaming.delta.stored_table import can_query_file, panic_as_error
 from streaming.delta.tables import GROUP_CONDITIONS, INCIDENTS, LAG_CAUSES, TABLES
 from streaming.delta.tables.columns import TIME
 from streaming.errors import REPAIR_REMEDY, STAYS, RemedyError, storage_remedy
@@ -44,7 +50,11 @@ from streaming.spark.folder import DamagedFile, Folder, LocalFolder, folder_refu
 
 LOG = "_delta_log"
 _ENTRY = re.compile(r"([0-9]{20})\.json")
-_CHECKPOINT = re.compile(r"([0-9]{20})\.checkpoint\.parquet")
+_CHECKPOINT = re.compile(
+    r"(?P<version>[0-9]{20})\.checkpoint\.([0-9]{10}\.(?P<parts>[0-9]{10})\.|[0-9a-f-]{36}\.)?(parquet|json)"
+)
+_UNSUPPORTED = ("Unsupported: ", "Unsupported table features")
+"""Parts of the messages of delta-rs about Delta features that it does not support, to read and to write."""
 _HINT = "_last_checkpoint"
 _PARQUET = b"PAR1"
 _RESTORED = (GROUP_CONDITIONS, LAG_CAUSES, INCIDENTS)
@@ -116,7 +126,10 @@ def damaged_tables(root: LocalFolder, *, reads_rows: bool = False) -> Iterator[t
 
 
 def find_table_damage(folder: LocalFolder, *, reads_rows: bool = False) -> DamagedFile | None:
-    """Return the first file that is missing or damaged (rules 1 to 4). Return None if the table is not damaged."""
+    """Return the first file that is missing or damaged (rules 1 to 6). Return None if the table is not damaged.
+
+    Raises UnusableTableError for a Delta feature that delta-rs does not support (rule 5).
+    """
     if not folder.root.exists():
         return None
     damage = find_log_damage(folder)
@@ -132,23 +145,47 @@ def find_log_damage(folder: Folder) -> DamagedFile | None:
     """Return the first damaged file of the log (rules 1 to 3). Return None if the log is not damaged."""
     names = folder.names(LOG)
     entries = {int(match[1]) for name in names if (match := _ENTRY.fullmatch(name))}
-    checkpoints = {int(match[1]) for name in names if (match := _CHECKPOINT.fullmatch(name))}
+    checkpoints = complete_checkpoints(names)
     if not entries and not checkpoints:
         has_files = _HINT in names or {*folder.names("")} - {LOG}
         return DamagedFile(LOG, "has no entry") if has_files else None
-    if fault := _hint_fault(folder.read(f"{LOG}/{_HINT}"), checkpoints):
+    if fault := _hint_fault(_read(folder, f"{LOG}/{_HINT}"), checkpoints):
         return DamagedFile(f"{LOG}/{_HINT}", fault)
     last = max(checkpoints, default=-1)
-    checkpoint = f"{LOG}/{last:020}.checkpoint.parquet"
-    if last >= 0 and (fault := _parquet_fault(folder.read(checkpoint))):
-        return DamagedFile(checkpoint, fault)
+    for name in checkpoints.get(last, ()):
+        if name.endswith(".parquet") and (fault := _parquet_fault(_read(folder, f"{LOG}/{name}"))):
+            return DamagedFile(f"{LOG}/{name}", fault)
     if last > max(entries, default=-1):
         return DamagedFile(log_entry(last), "is missing, but the checkpoint of this version exists")
     for version in range(last + 1, max(entries, default=-1) + 1):
         name = log_entry(version)
-        if fault := entry_fault(folder.read(name), version):
+        if fault := entry_fault(_read(folder, name), version):
             return DamagedFile(name, fault)
     return None
+
+
+def complete_checkpoints(names: Iterable[str]) -> Mapping[int, Sequence[str]]:
+    """Return the files of each complete checkpoint of the log by its version.
+
+    >>> complete_checkpoints([f"{7:020}.checkpoint.{1:010}.{2:010}.parquet"])
+    {}
+    """
+    files: dict[tuple[int, int], list[str]] = defaultdict(list)
+    for name in names:
+        if match := _CHECKPOINT.fullmatch(name):
+            files[int(match["version"]), int(match["parts"] or 1)].append(name)
+    complete: dict[int, list[str]] = {}
+    for (version, parts), of_version in files.items():
+        if len(of_version) >= parts:
+            complete.setdefault(version, []).extend(of_version)
+    return complete
+
+
+def _read(folder: Folder, name: str) -> bytes | None:
+    try:
+        return folder.read(name)
+    except IsADirectoryError:
+        return b""  # rule 6
 
 
 def log_entry(version: int) -> str:
@@ -156,10 +193,10 @@ def log_entry(version: int) -> str:
     return f"{LOG}/{version:020}.json"
 
 
-def _hint_fault(stored: bytes | None, checkpoints: set[int]) -> str | None:
+def _hint_fault(stored: bytes | None, checkpoints: Mapping[int, object]) -> str | None:
     try:
         hint = json.loads(stored or b"")
-    except ValueError:
+    except (RecursionError, ValueError):
         return None
     named = hint.get("version") if isinstance(hint, dict) else None
     return "refers to a missing checkpoint" if isinstance(named, int) and named not in checkpoints else None
@@ -176,9 +213,13 @@ def damaged_rows(folder: LocalFolder, *, reads_rows: bool) -> Iterator[DamagedFi
     for name, size_bytes, rows in _files_of_rows(folder):
         path = folder.root / name
         try:
-            fault = _size_fault(path, size_bytes) or (None if not reads_rows or _is_parquet(path, rows) else _BAD_ROWS)
+            fault = _size_fault(path, size_bytes)
+            if fault is None and reads_rows and not (_is_parquet(path, rows) and can_query_file(path)):
+                fault = _BAD_ROWS
         except (FileNotFoundError, ValueError):  # ValueError: the name contains a null byte
             fault = "is missing"
+        except IsADirectoryError:  # rule 6
+            fault = "is empty"
         if fault:
             yield DamagedFile(name, fault)
 
@@ -228,10 +269,55 @@ def _has_possible_times(column: pa.Array) -> bool:
     return pc.all(is_possible, min_count=0).as_py() is True
 
 
-def _files_of_rows(folder: LocalFolder) -> list[tuple[str, int, int | None]]:
-    """Return the name, the bytes and the number of rows of each data file of the last version."""
+def open_log(folder: LocalFolder, version: int | None = None) -> DeltaTable:
+    """Open a version of a table (None: the newest version), and read the transaction identifiers of its log.
+
+    Raises DeltaError if delta-rs cannot read the log. Raises UnusableTableError for an unsupported feature (rule 5).
+    """
+    with refusing_unsupported_features(str(folder.root)), panic_as_error():
+        table = DeltaTable(str(folder.root), version)
+        table.transaction_version("")
+        require_write_support(table)
+        if version is not None:
+            table.load_as_version(version)  # the merge of no files loads the newest version
+        return table
+
+
+def require_write_support(table: DeltaTable) -> None:
+    """Raise CommitFailedError if delta-rs cannot append rows, because the table has an unsupported feature.
+
+    delta-rs checks the features before it merges files. No row has this date, so it merges no file.
+    """
+    try:
+        table.optimize.compact(partition_filters=[("date", "=", "0001-01-01")])
+    except DeltaError as error:
+        if isinstance(error, CommitFailedError):
+            raise
+
+
+@contextmanager
+def refusing_unsupported_features(path: str) -> Iterator[None]:
+    """Convert the error about an unsupported Delta feature into an UnusableTableError with the remedy (rule 5)."""
+    try:
+        yield
+    except DeltaError as error:
+        if not any(text in str(error) for text in _UNSUPPORTED):
+            raise
+        raise UnusableTableError(
+            f"table {path} has a Delta feature that this monitor does not support ({plain_cause(error)}): remove the"
+            " feature with the program that added it, or set paths.tables to a different folder"
+        ) from error
+
+
+def file_names(folder: LocalFolder, version: int | None = None) -> set[str]:
+    """Return the names of the data files of a version (None: the newest version). Raises DeltaError as `open_log`."""
+    return {name for name, _, _ in _files_of_rows(folder, version)}
+
+
+def _files_of_rows(folder: LocalFolder, version: int | None = None) -> list[tuple[str, int, int | None]]:
+    """Return the name, the bytes and the number of rows of each data file of a version (None: the newest version)."""
     if not any(_ENTRY.fullmatch(name) for name in folder.names(LOG)):
         return []
-    actions: Mapping[str, pa.Array] = pa.table(DeltaTable(str(folder.root)).get_add_actions(flatten=True))
+    actions: Mapping[str, pa.Array] = pa.table(open_log(folder, version).get_add_actions(flatten=True))
     names = [unquote(name) for name in actions["path"].to_pylist()]
     return sorted(zip(names, actions["size_bytes"].to_pylist(), actions["num_records"].to_pylist(), strict=True))

@@ -7,8 +7,8 @@
    so only a listing of groups shows that the group rebalances. While a KIP-848 group reconciles, its verdict stays the
    same, because the verdict depends only on the targets.
 3. A group without membership records only commits offsets (`assign()` in the Java client). For a group that only
-   commits offsets, state and type come from the listing of groups. The report of a group that only commits offsets
-   contains no members, no assignment and no rebalances.
+   commits offsets, state and type come from the listing of groups. If the listed state is Empty, the number of members
+   is 0. The report of a group that only commits offsets contains no assignment and no rebalances.
 4. For each of the three common rules, the report contains the number of partitions that break the rule. Withheld
    partitions do not count. If the assignment of a member is unknown, the number of unowned partitions is unknown, and
    the numbers for the other two rules are lower bounds. The report shows a lower bound of 0 as unknown. While the
@@ -43,7 +43,7 @@ from streaming.events import CLASSIC
 from streaming.group.listing import ListedGroup
 from streaming.group.members import TopicPartitions
 from streaming.group.not_known import not_known
-from streaming.group.snapshot import ASSIGNING, EMPTY, GroupSnapshot
+from streaming.group.snapshot import ASSIGNING, GroupSnapshot
 from streaming.group.snapshot import REBALANCING as REBALANCING_STATES
 from streaming.group.snapshot import UNKNOWN as UNKNOWN_STATE
 from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
@@ -152,7 +152,7 @@ def _report_without_record(recorded: RecordedGroup) -> GroupReport:
         listed.group_type or CLASSIC,
         listed.state or UNKNOWN_STATE,
         protocol_type=listed.protocol_type or None,
-        members=0 if listed.state == EMPTY else None,
+        members=listed.member_count,
         coordinator=recorded.coordinator,
     )
     return GroupReport(recorded.group_id, membership, limits=recorded.limits)

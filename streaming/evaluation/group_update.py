@@ -91,8 +91,13 @@ The names usually arrive with one of the next two samples. If the snapshots have
 snapshots are written with topic ids, and their `not_known` contains `topic_names`.
 """
 
-GROUP_CODEC = StateCodec(GroupState, version=2, migrations={1: lambda encoded: encoded}, is_compressed=True)
-"""Version 2 has the field `last_read`. In bytes of version 1, the field is missing, so its value is None (unknown)."""
+GROUP_CODEC = StateCodec(
+    GroupState, version=3, migrations={1: lambda encoded: encoded, 2: lambda encoded: encoded}, is_compressed=True
+)
+"""Version 2 has the field `last_read`, and version 3 has the field `TopicMetadata.racks_since_ms`.
+
+In older bytes, a new field is missing, so its value is None (unknown).
+"""
 
 _UPDATE_ENCODER = msgspec.msgpack.Encoder()
 _UPDATE_DECODER = msgspec.msgpack.Decoder(GroupUpdate)

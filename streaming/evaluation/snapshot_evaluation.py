@@ -26,7 +26,6 @@ from assignors.what_if.topic_skew import TopicSkew
 from streaming.evaluation.assignment.assignment_inputs import AssignmentInputs, assignment_inputs
 from streaming.evaluation.assignment.consumer_drift import SERVER_ASSIGNORS, THE_BROKER, consumer_drifts
 from streaming.evaluation.assignment.drift import (
-    METADATA_MISSING,
     REBALANCING,
     TOO_MANY_RECORDS,
     UNKNOWN,
@@ -35,6 +34,7 @@ from streaming.evaluation.assignment.drift import (
     strategy_drift,
 )
 from streaming.evaluation.assignment.leader import UNKNOWN_LEADER, Leader, leader_of
+from streaming.evaluation.assignment.sampled_topics import METADATA_MISSING
 from streaming.evaluation.fairness.fairness import named_skew, shared_work
 from streaming.evaluation.fairness.imbalance import Imbalance, divide_work
 from streaming.evaluation.fairness.participants import TOPIC

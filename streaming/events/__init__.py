@@ -131,10 +131,13 @@ class RegexResolved(msgspec.Struct, frozen=True, tag="regex"):
 
 
 class TopicsNamed(msgspec.Struct, frozen=True, tag="topics_named"):
-    """The names of a group's topics by topic id. Only coordinators up to Kafka 4.0 write the names of topics."""
+    """The names of a group's topics by topic id. None if the group was deleted.
+
+    Only coordinators up to Kafka 4.0 write the names of topics.
+    """
 
     position: Position
-    names: dict[str, str]
+    names: dict[str, str] | None
 
 
 class TopicMetadata(msgspec.Struct, frozen=True):
@@ -142,7 +145,8 @@ class TopicMetadata(msgspec.Struct, frozen=True):
 
     `partitions` is None if the brokers did not know the topic. `racks` has the racks of the replicas of each partition.
     `topic_id` is None if the brokers have no topic ids, or if the group does not need it. `since_ms` is the time of the
-    first sample that showed this number of partitions. Only metadata in the state of a group has it.
+    first sample that showed this number of partitions. `racks_since_ms` is the time of the first sample that showed
+    these racks. Only metadata in the state of a group has these two times.
     """
 
     partitions: int | None
@@ -150,11 +154,17 @@ class TopicMetadata(msgspec.Struct, frozen=True):
     racks: tuple[tuple[str | None, ...], ...] = ()
     topic_id: str | None = None
     since_ms: int | None = None
+    racks_since_ms: int | None = None
 
     @property
     def known_since_ms(self) -> int:
         """All samples from this time to `sampled_at_ms` show the same number of partitions."""
         return self.sampled_at_ms if self.since_ms is None else self.since_ms
+
+    @property
+    def racks_known_since_ms(self) -> int:
+        """All samples from this time to `sampled_at_ms` show the same racks."""
+        return self.sampled_at_ms if self.racks_since_ms is None else self.racks_since_ms
 
 
 class TopicsSampled(msgspec.Struct, frozen=True, tag="topics_sampled"):

@@ -124,8 +124,9 @@ def _regex(record: DecodedRecord, position: Position) -> LogEvent:
 
 
 def _names(record: DecodedRecord, position: Position) -> LogEvent:
-    topics = record.value["topics"] if record.value is not None else ()
-    return TopicsNamed(position, {topic["topicId"]: topic["topicName"] for topic in topics})
+    if record.value is None:
+        return TopicsNamed(position, None)
+    return TopicsNamed(position, {topic["topicId"]: topic["topicName"] for topic in record.value["topics"]})
 
 
 _MODERN_EVENTS: Mapping[RecordType, Callable[[DecodedRecord, Position], LogEvent]] = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from streaming.evaluation.assignment.sampled_topics import pending_topics
+from streaming.evaluation.assignment.sampled_topics import is_later, pending_topics
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.rebalances.failed_rebalances import SkipDecisions, settlements
 from streaming.events import ExternalFact, GroupForgotten, TopicMetadata, TopicsSampled
@@ -27,12 +27,15 @@ def pending_facts(
     sample: ClusterSample,
     decisions: SkipDecisions,
     pending: Iterable[GroupSnapshot] = (),
+    *,
+    is_verdict_complete: bool = True,
 ) -> tuple[ExternalFact, ...]:
     """Return all facts that the group needs and that its state does not contain yet.
 
     `pending` contains earlier snapshots of the group whose table rows are not written yet. The result has the topics
     and fields that any of the snapshots needs. If a classic group has the id of an earlier KIP-848 group, the rows of
-    the earlier group still wait for topic ids.
+    the earlier group still wait for topic ids. `is_verdict_complete` is False if the verdict on `snapshot` still waits
+    for a sample. If no partition count is missing, the verdict waits for racks that were sampled after the record.
     """
     now_ms, ended_at_ms = sample.deletion_time_ms, snapshot.position.timestamp_ms if snapshot.position else 0
     if snapshot.is_over and now_ms is not None and now_ms - ended_at_ms > FORGET_AFTER_MS:
@@ -42,7 +45,8 @@ def pending_facts(
     snapshots = (*pending, snapshot)
     needed = _needed_metadata(snapshots, sample)
     for waiting in snapshots:
-        topics |= _pending_topics(waiting, sample, needed)
+        awaits_racks = waiting is snapshot and not is_verdict_complete
+        topics |= _pending_topics(waiting, sample, needed, awaits_racks=awaits_racks)
         in_future.update(topic for topic in topics if _is_in_future(waiting, topic, topics[topic], sample))
     sampled = TopicsSampled({topic: topics[topic] for topic in topics if topic not in in_future})
     corrected = TopicsSampled({topic: topics[topic] for topic in sorted(in_future)}, is_time_corrected=True)
@@ -50,9 +54,11 @@ def pending_facts(
 
 
 def _pending_topics(
-    snapshot: GroupSnapshot, sample: ClusterSample, needed: Mapping[str, TopicMetadata]
+    snapshot: GroupSnapshot, sample: ClusterSample, needed: Mapping[str, TopicMetadata], *, awaits_racks: bool
 ) -> dict[str, TopicMetadata]:
     wanted = set(pending_topics(snapshot)) if not awaits_names(snapshot) else set(snapshot.subscribed_topics())
+    if awaits_racks and not wanted:
+        wanted = {topic for topic, known in snapshot.topics.items() if not is_later(snapshot, known)}
     pending = {}
     for topic in snapshot.topics_to_sample():
         known, sampled = snapshot.topics.get(topic), needed.get(topic)

@@ -41,7 +41,8 @@ def _store_topics(snapshot: GroupSnapshot, event: TopicsSampled) -> GroupSnapsho
 def _with_known_since(known: TopicMetadata | None, sampled: TopicMetadata) -> TopicMetadata:
     """Return the new sample. If partition count and topic id did not change, copy the known start time (`since_ms`).
 
-    If the known sample has a later time than the new sample, its times are wrong and nothing is copied.
+    If the racks did not change either, also copy their start time. If the known sample has a later time than the new
+    sample, its times are wrong and nothing is copied.
     """
     if (
         known is None
@@ -49,7 +50,8 @@ def _with_known_since(known: TopicMetadata | None, sampled: TopicMetadata) -> To
         or (known.partitions, known.topic_id) != (sampled.partitions, sampled.topic_id)
     ):
         return sampled
-    return msgspec.structs.replace(sampled, since_ms=known.known_since_ms)
+    racks_since_ms = known.racks_known_since_ms if known.racks == sampled.racks else None
+    return msgspec.structs.replace(sampled, since_ms=known.known_since_ms, racks_since_ms=racks_since_ms)
 
 
 def _with_names(snapshot: GroupSnapshot, modern: ModernGroup) -> GroupSnapshot:

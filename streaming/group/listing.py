@@ -38,6 +38,11 @@ class ListedGroup:
     state: str | None
     coordinator: int
 
+    @property
+    def member_count(self) -> int | None:
+        """0 if the group is empty. Otherwise None, because a listing does not contain members."""
+        return 0 if self.state == EMPTY else None
+
 
 @dataclass(frozen=True, slots=True)
 class ListingGap:
@@ -75,8 +80,8 @@ def rebalancing_since_ms(
     """For each group in a rebalance, return the time of the first listing that showed the rebalance.
 
     `known` is the result for the previous listing. `MonitorState` removes a group from `known` when a record shows the
-    end of the group's rebalance. `clock_step_ms` is the change of the clock correction since the previous listing. It
-    is added to the known times, so that the duration of a rebalance stays correct.
+    end of the group's rebalance. `clock_step_ms` is the step of the cluster's time since the previous listing. It is
+    added to the known times, so that the duration of a rebalance stays correct.
 
     >>> twice = {"g": ListedGroup("classic", "consumer", "PreparingRebalance", 1)}
     >>> rebalancing_since_ms({"g": 5}, GroupListing(9, twice)), rebalancing_since_ms({}, GroupListing(9, twice))

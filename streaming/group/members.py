@@ -8,6 +8,7 @@ from operator import attrgetter
 import msgspec
 
 from streaming.events import STREAMS
+from streaming.group.claims import member_claim
 from streaming.group.modern import ModernGroup
 from streaming.group.snapshot import GroupSnapshot
 from streaming.protocol.classic import ClassicMember
@@ -23,7 +24,7 @@ class GroupMember(msgspec.Struct, frozen=True):
         subscribed_topics: the sorted topics, including the topics that match the member's regular expression. None if
             the topics are unknown.
         member_epoch: the epoch that the member has reached. None for classic members.
-        owned: for a classic member, the partitions that it claimed when it joined this generation.
+        owned: for a classic member, the partitions that it claimed when it joined this generation (`group.claims`).
         assigned: the partitions that the member may consume. For a classic member, the leader computed them.
         target: the partitions that the member gets when the group is reconciled (a classic member: immediately).
         pending_revocation: the partitions that the member still owns and must revoke.
@@ -107,10 +108,12 @@ def members(snapshot: GroupSnapshot) -> tuple[GroupMember, ...]:
     """Return the group's members, sorted by member id."""
     if snapshot.modern is not None:
         convert = _streams_member if snapshot.group_type == STREAMS else _modern_member
-        return tuple(convert(snapshot.modern, member_id) for member_id in sorted(snapshot.modern.members))
+        found = tuple(convert(snapshot.modern, member_id) for member_id in sorted(snapshot.modern.members))
+        return tuple(map(_without_regex_topics, found)) if snapshot.is_polled else found
     if snapshot.classic is None:
         return ()
-    return tuple(_classic_member(member) for member in sorted(snapshot.classic.members, key=attrgetter("member_id")))
+    by_id = sorted(snapshot.classic.members, key=attrgetter("member_id"))
+    return tuple(_classic_member(member, snapshot.protocol) for member in by_id)
 
 
 def leader(snapshot: GroupSnapshot) -> GroupMember | None:
@@ -120,7 +123,7 @@ def leader(snapshot: GroupSnapshot) -> GroupMember | None:
     """
     classic = snapshot.classic
     leaders = [member for member in classic.members if member.member_id == classic.leader] if classic else []
-    return _classic_member(leaders[0]) if leaders else None
+    return _classic_member(leaders[0], snapshot.protocol) if leaders else None
 
 
 def session_timeouts_ms(snapshot: GroupSnapshot) -> tuple[int, ...]:
@@ -138,7 +141,7 @@ def _distinct(timeouts_ms: Iterable[int | None]) -> tuple[int, ...]:
     return tuple(sorted({timeout_ms for timeout_ms in timeouts_ms if timeout_ms is not None}))
 
 
-def _classic_member(member: ClassicMember) -> GroupMember:
+def _classic_member(member: ClassicMember, strategy: str | None) -> GroupMember:
     subscription, assignment = member.subscription, member.assignment
     assigned = None if assignment is None else tuple(sorted(assignment.partitions))
     return GroupMember(
@@ -150,7 +153,7 @@ def _classic_member(member: ClassicMember) -> GroupMember:
         subscribed_topics=tuple(sorted(set(subscription.topics))) if subscription else None,
         subscribed_regex=None,
         member_epoch=None,
-        owned=tuple(sorted(subscription.owned)) if subscription else None,
+        owned=tuple(sorted(member_claim(subscription, strategy).partitions)) if subscription else None,
         assigned=assigned,
         target=assigned,
         pending_revocation=(),
@@ -187,6 +190,11 @@ def _streams_member(group: ModernGroup, member_id: str) -> GroupMember:
     """
     member = _modern_member(group, member_id)
     return msgspec.structs.replace(member, subscribed_topics=None, assigned=None, target=None, pending_revocation=None)
+
+
+def _without_regex_topics(member: GroupMember) -> GroupMember:
+    """Return a member from a coordinator's response. Responses never contain the topics of a regular expression."""
+    return msgspec.structs.replace(member, subscribed_topics=None) if member.subscribed_regex else member
 
 
 def _with_topic_names(group: ModernGroup, topic_partitions: IdPartitions) -> TopicPartitions:

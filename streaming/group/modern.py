@@ -131,15 +131,18 @@ class ModernGroup(msgspec.Struct, frozen=True):
 
     def topic_ids(self) -> frozenset[str]:
         """Return the ids of all topics in the targets and current assignments, including pending revocations."""
-        held = {topic_id for target in self.targets.values() for topic_id, _ in target}
+        held = set(self.target_ids())
         for current in self.currents.values():
             held.update(topic_id for topic_id, _ in (*current.assigned, *(current.pending_revocation or ())))
         return frozenset(held)
 
+    def target_ids(self) -> frozenset[str]:
+        """Return the ids of all topics in the targets."""
+        return frozenset(topic_id for target in self.targets.values() for topic_id, _ in target)
+
     def unnamed_target_ids(self) -> frozenset[str]:
         """Return all topic ids in the targets, except ids with a known name."""
-        held = {topic_id for target in self.targets.values() for topic_id, _ in target}
-        return frozenset(held).difference(self.topic_names)
+        return self.target_ids().difference(self.topic_names)
 
     def unnamed_topic_ids(self) -> frozenset[str]:
         """Return all topic ids without a known name. Either the name is not known yet, or the topic was deleted."""
@@ -195,7 +198,7 @@ def _apply(group: ModernGroup, event: ModernEvent) -> ModernGroup:
     if isinstance(event, RegexResolved):
         return msgspec.structs.replace(group, regexes=_put(group.regexes, event.regex, event.topics))
     if isinstance(event, TopicsNamed):
-        return msgspec.structs.replace(group, topic_names={**group.topic_names, **event.names})
+        return msgspec.structs.replace(group, topic_names={**group.topic_names, **(event.names or {})})
     after = _with_strays(_with_member(group, event), event.member_id)
     return _recount_member(group, after, event.member_id)
 

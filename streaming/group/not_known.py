@@ -11,7 +11,14 @@ from collections.abc import Iterable
 from typing import Final
 
 from streaming.events import CLASSIC
-from streaming.group.modern import GROUP_EPOCH, MEMBER_METADATA, RESOLVED_REGEX, TARGET_ASSIGNMENT, UNREADABLE_RECORD
+from streaming.group.modern import (
+    GROUP_EPOCH,
+    MEMBER_METADATA,
+    RESOLVED_REGEX,
+    TARGET_ASSIGNMENT,
+    UNREADABLE_RECORD,
+    ModernGroup,
+)
 from streaming.group.snapshot import REBALANCING, UNKNOWN, GroupSnapshot
 from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 
@@ -69,10 +76,19 @@ def unknown_inputs(snapshot: GroupSnapshot) -> tuple[str, ...]:
         return unknown_bytes(snapshot)
     has_targets = group.targets.keys() >= group.members.keys()
     return (
-        *(() if group.regexes_are_unresolved_yet() else (RESOLVED_REGEX,)),
+        *((RESOLVED_REGEX,) if hides_regex_topics(snapshot, group) else ()),
         *(() if has_targets else (TARGET_ASSIGNMENT,)),
         *((TOPIC_NAMES,) if group.unnamed_target_ids() else ()),
     )
+
+
+def hides_regex_topics(snapshot: GroupSnapshot, group: ModernGroup) -> bool:
+    """Return True if the coordinator may know the topics of a regular expression, but the monitor does not.
+
+    In the log, an expression that the coordinator has not resolved yet has no topics. In the polling mode, the topics
+    of every expression are unknown, because responses never contain these topics.
+    """
+    return bool(group.subscribed_regexes()) if snapshot.is_polled else not group.regexes_are_unresolved_yet()
 
 
 def unknown_bytes(snapshot: GroupSnapshot) -> tuple[str, ...]:

@@ -53,6 +53,20 @@ def with_names(snapshot: GroupSnapshot, names: Mapping[str, str]) -> GroupSnapsh
     return msgspec.structs.replace(snapshot, modern=known)
 
 
+def without_taken_names(before: GroupSnapshot, after: GroupSnapshot) -> GroupSnapshot:
+    """Return the earlier snapshot without the names of topics that were created again.
+
+    The name of such a topic belongs to a different topic in the later targets. So a comparison uses the old topic id.
+    """
+    if before.modern is None or after.modern is None:
+        return before
+    names, ids = after.modern.topic_names, after.modern.target_ids()
+    taken = {names[topic_id] for topic_id in ids if topic_id in names}
+    earlier = before.modern.topic_names
+    kept = {topic_id: topic for topic_id, topic in earlier.items() if topic_id in ids or topic not in taken}
+    return msgspec.structs.replace(before, modern=msgspec.structs.replace(before.modern, topic_names=kept))
+
+
 def waits_for_names(snapshot: GroupSnapshot, names: TopicNames) -> bool:
     """Return True if the name of a topic id is missing, and a later sample can contain it (rules 2 and 3)."""
     asked_at_ms, position = names.asked_at_ms, snapshot.position

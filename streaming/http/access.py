@@ -37,7 +37,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 import bcrypt
 
-from streaming.config.private_files import refusal_reason
+from streaming.config.private_files import refusal_reason, shown_file
 from streaming.config.settings import MetricsSettings
 from streaming.errors import STAYS, RemedyError
 
@@ -112,7 +112,7 @@ def _is_password(password: bytes, expected: bytes) -> bool:
 
 def read_users(file: str) -> Users:
     """Read a users file. Raises AccessError if the file is not valid, or if the monitor refuses the file (rule 2)."""
-    _check_private(file)
+    _check_private(file, "metrics.basic_auth_users_file")
     try:
         lines = Path(file).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -222,15 +222,16 @@ def _has_settled(versions: Sequence[_FileVersion]) -> bool:
 
 
 def _load_context(certificate_file: str, key_file: str) -> ssl.SSLContext:
-    _check_private(key_file)
+    _check_private(key_file, "metrics.tls_key_file")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
         context.load_cert_chain(certificate_file, key_file, password=_no_password)
     except (OSError, ValueError) as error:
+        shown = shown_file(certificate_file, "the file in metrics.tls_certificate_file")
         raise AccessError(
-            f"{certificate_file} and {key_file} are not a certificate and its key ({error}): use two PEM files that"
-            " belong together"
+            f"{shown} and {key_file} are not a certificate and its key ({error}): use two PEM files that belong"
+            " together"
         ) from None
     return context
 
@@ -240,10 +241,11 @@ def _no_password() -> str:
     raise ValueError("the key is encrypted: remove its password")
 
 
-def _check_private(file: str) -> None:
+def _check_private(file: str, setting: str) -> None:
     try:
         reason = refusal_reason(Path(file))
     except OSError as error:
-        raise AccessError(f"{file} cannot be read ({error.strerror}): specify a file that exists") from None
+        shown = shown_file(file, f"the file in {setting}")
+        raise AccessError(f"{shown} cannot be read ({error.strerror}): specify a file that exists") from None
     if reason is not None:
         raise AccessError(reason)

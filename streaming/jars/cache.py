@@ -10,7 +10,6 @@ REBALANCE_MONITOR_CACHE_DIR. By default, `<cache>` is kafka-rebalance-monitor in
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import hashlib
 import logging
@@ -221,9 +220,7 @@ def _convert_os_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        remedy = "make space on its disk" if is_full else "make it writable"
         raise JarsFolderError(
-            f"jars cannot be stored in {folder.parent} ({error.strerror}): {remedy}, or set "
-            "REBALANCE_MONITOR_CACHE_DIR to a different folder"
+            f"jars cannot be stored in {folder.parent} ({error.filename or folder}: {error.strerror}):"
+            f" {storage_remedy(error)}, or set REBALANCE_MONITOR_CACHE_DIR to a different folder"
         ) from error

@@ -7,8 +7,9 @@ The phase is the first of the following phases that applies:
 2. `stale`: the last sample of the brokers is older than `stale_after_ms`, or there is no sample. Values from samples
    (lag, status, conditions, the brokers' list of groups) are unknown. Members and assignments come from the last record
    of each group.
-3. `not_ready`: the query failed, the brokers did not answer, or a partition of `__consumer_offsets` has no leader. New
-   commits can be missing, so the lag is unknown.
+3. `not_ready`: the query failed or has fallen behind, the brokers did not answer, or a partition of
+   `__consumer_offsets` has no leader. In the polling mode, the query does not fall behind. Instead, the last complete
+   poll is too old. New commits can be missing, so the lag is unknown.
 4. `ready`.
 """
 
@@ -35,11 +36,11 @@ CATCHING_UP, STALE, NOT_READY, READY = "catching_up", "stale", "not_ready", "rea
 _PHASE_WORDS = {
     CATCHING_UP: "the monitor is still reading __consumer_offsets after its start",
     STALE: "the last sample of the brokers is too old",
-    NOT_READY: "cannot read all of __consumer_offsets or a table, or a broker does not answer",
+    NOT_READY: "the monitor has not read all of __consumer_offsets, cannot read a table, or waits for a broker",
 }
 _POLLED_PHASE_WORDS = _PHASE_WORDS | {
     CATCHING_UP: "the monitor has not polled all groups since its start",
-    NOT_READY: "cannot poll all groups or read a table, or a broker does not answer",
+    NOT_READY: "the monitor has not polled all groups, cannot read a table, or waits for a broker",
 }
 
 

@@ -8,19 +8,31 @@ cluster, because an address can lead to a different broker later. So the checkpo
    different cluster possibly has no such topic.
 2. Each sample and each poll compares the ids again. If they differ, nothing is sent or appended, and the run ends.
 3. An unknown id is not compared, because some brokers return no id.
-4. The id belongs to the checkpoint. So a new checkpoint, for example after a rebuild, accepts every cluster.
+4. If the file with the id is damaged, the monitor logs one warning and stores the present id.
+5. The id belongs to the checkpoint. So a new checkpoint, for example after a rebuild, accepts every cluster.
 """
 
 from __future__ import annotations
 
+import logging
+
 from streaming.sampling.connection import Connection
-from streaming.spark.checkpoint import CLUSTER_ID, read_cluster_id
+from streaming.spark.checkpoint import CLUSTER_ID, read_cluster_id, write_cluster_id
 from streaming.spark.files import Files
 
+_log = logging.getLogger(__name__)
 
-def keep_cluster_id(connection: Connection, files: Files) -> None:
-    """Compare the cluster's id with the stored id, or store it (rule 1). Raises DifferentClusterError or OSError."""
+
+def keep_cluster_id(connection: Connection, files: Files, cluster: str) -> None:
+    """Compare the id of `cluster` with the stored id, or store it. Raises DifferentClusterError or OSError."""
     stored, cluster_id = read_cluster_id(files), connection.cluster_id
     connection.expect_cluster(stored or cluster_id)
+    if stored is None and CLUSTER_ID in files.names(""):
+        _log.warning(
+            "%s: the file %s of the checkpoint is damaged. So the monitor assumes that the brokers still belong to the"
+            " same Kafka cluster",
+            cluster,
+            CLUSTER_ID,
+        )
     if stored is None and cluster_id is not None:
-        files.write(CLUSTER_ID, cluster_id.encode())
+        write_cluster_id(files, cluster_id)

@@ -14,6 +14,7 @@ from py4j.protocol import Py4JError
 
 from streaming.config.load import Settings
 from streaming.config.settings import ADMIN_API_SOURCE
+from streaming.config.types.paths import canonical_location
 from streaming.delta.on_disk import DeltaTables
 from streaming.run.cluster_clock import ClusterClock
 from streaming.run.cluster_identity import keep_cluster_id
@@ -41,7 +42,7 @@ from streaming.run.writers import WriterClaim
 from streaming.sampling.configs import Configs
 from streaming.sampling.groups import Groups
 from streaming.spark.causes import is_spark_gone, plain_cause
-from streaming.spark.checkpoint import canonical_location, raising_checkpoint_errors
+from streaming.spark.checkpoint import raising_checkpoint_errors
 from streaming.spark.files import Files
 from streaming.state.committed_offsets import CommittedOffsets
 from streaming.state.monitor_state import MonitorState
@@ -81,7 +82,12 @@ class ClusterRun:
             if self.settings.source.kind == ADMIN_API_SOURCE
             else None
         )
-        self._readiness = Readiness(self._source_is_alive, self._poller.targets if self._poller else log_ends)
+        self._readiness = Readiness(
+            self._cluster,
+            self._source_is_alive,
+            self._poller.targets if self._poller else log_ends,
+            1000 * self._max_unread_seconds,
+        )
         self._keeper = QueryKeeper(
             settings=self.settings,
             monitor_state=self.monitor_state,
@@ -93,6 +99,15 @@ class ClusterRun:
             clock=self.clock,
             readiness=self._readiness,
         )
+
+    @property
+    def _max_unread_seconds(self) -> float:
+        """The time in which the query reads a new record, if a batch takes at most `stale_after_seconds`.
+
+        The record waits for the end of the running batch and for the end of the next batch. Before each of the two
+        ends, Spark can also wait for the next trigger.
+        """
+        return 2 * (self.stale_after_seconds + self.settings.source.trigger_seconds)
 
     def run(self, stop: threading.Event) -> None:
         """Watch until `stop` is set. Raises SecondWriterError if a different monitor writes this cluster's rows."""
@@ -106,7 +121,7 @@ class ClusterRun:
         session, settings = self.shared.session, self.settings
         with raising_checkpoint_errors(settings.paths.checkpoint):
             tables, bootstrap = prepare_checkpoint(session, settings, self._files, self.shared.tables)
-            keep_cluster_id(self.cluster_session.connection, self._files)
+            keep_cluster_id(self.cluster_session.connection, self._files, self._cluster)
             tables.before_append = partial(self._keeper.check, claim)
             tables.on_write_failure = self.monitor_state.count_table_write_failure
             self._keeper.use_partitions(len(self.cluster_session.partitions))

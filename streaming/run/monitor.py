@@ -48,7 +48,7 @@ from streaming.spark.causes import plain_cause
 from streaming.spark.folder import full_folders
 from streaming.spark.launch.jvm import SparkLaunch
 from streaming.spark.session import is_running, launched_session
-from streaming.wall_clock import now_ms
+from streaming.wall_clock import boot_time_ms, now_ms
 
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 _HANG_UP_SECONDS = 0.5
@@ -68,7 +68,7 @@ class Monitor:
         self._settings = settings
         self._stop = stop
         self._on_port = on_port
-        self._watches = [ClusterWatch(of_cluster, now_ms) for of_cluster in settings.of_clusters()]
+        self._watches = [ClusterWatch(of_cluster, now_ms, boot_time_ms) for of_cluster in settings.of_clusters()]
         self._users_references: tuple[tuple[str, str], ...] = ()
         self._page = ""
 

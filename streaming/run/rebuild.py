@@ -26,6 +26,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from streaming.config.load import Settings
+from streaming.config.types.paths import canonical_location
 from streaming.delta.on_disk import DeltaTables
 from streaming.delta.table_files import check_folder, damaged_tables, refuse_damaged_tables, refusing_unusable_files
 from streaming.delta.table_repair import repair_table
@@ -34,7 +35,7 @@ from streaming.run.query.last_checkpoint import store_repair
 from streaming.run.query.prepare import make_checkpoint
 from streaming.run.writers import WriterClaim
 from streaming.spark.causes import plain_cause
-from streaming.spark.checkpoint import CheckpointLock, canonical_location
+from streaming.spark.checkpoint import CheckpointLock
 from streaming.spark.files import Files
 from streaming.spark.folder import LocalFolder, local_folder
 from streaming.spark.session import jvm_pid, spark_session

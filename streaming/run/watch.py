@@ -42,10 +42,10 @@ _log = logging.getLogger(__name__)
 class ClusterWatch:
     """Watches one cluster with one Spark streaming query. `settings` contains only the settings of this cluster."""
 
-    def __init__(self, settings: Settings, now_ms: Callable[[], int]) -> None:
+    def __init__(self, settings: Settings, now_ms: Callable[[], int], boot_time_ms: Callable[[], int]) -> None:
         self._settings = settings
         self.cluster = settings.kafka.cluster
-        self._clock = ClusterClock(self.cluster, now_ms)
+        self._clock = ClusterClock(self.cluster, now_ms, boot_time_ms)
         self.monitor_state = MonitorState(settings.limits_by_group().of_each)
         self._first_report = FirstReport(self.cluster, self.monitor_state)
         self.has_session = False

@@ -29,9 +29,10 @@ GROUP_LAG_SECONDS: Final = Signal(
 GROUP_LAG_SECONDS_IS_BOUND: Final = Signal(
     name="rebalance_monitor_group_lag_seconds_is_bound",
     unit="boolean",
-    help="The value is 1 if `rebalance_monitor_group_lag_seconds` is only a lower bound. If the group's oldest unread"
-    " record is older than the oldest sample of the end offset, the exact age of the record is unknown. The lower bound"
-    " is the age of the oldest sample of the end offset.",
+    help="The value is 1 if `rebalance_monitor_group_lag_seconds` is only a lower bound. The exact age of the"
+    " group's oldest unread record is unknown in two cases. The record can be older than the oldest sample of the end"
+    " offset. Or the record was written in a time without samples, for example while the monitor was off. The lower"
+    " bound is the age of the first sample after the record was written.",
     unknown="The group's lag in seconds is exact or unknown.",
     example="rebalance_monitor_group_lag_seconds and on (cluster, group) rebalance_monitor_group_lag_seconds_is_bound",
 )
@@ -122,7 +123,8 @@ GROUP_CONSUMED_RECORDS_PER_SECOND: Final = Signal(
     " five minutes, usually the five minutes before the last commit. The value is the sum over all partitions. If the"
     " group commits no new offsets, the value falls to 0 within ten minutes.",
     unknown="The rate of at least one partition is unknown. The rate of a partition is unknown until the monitor has"
-    " observed the partition for one minute, and for a short time after the committed offset decreased.",
+    " observed the partition for one minute, and for a short time after the committed offset decreased. The rate does"
+    " not count a step between two commits in which retention perhaps deleted unread records.",
     example="rebalance_monitor_group_consumed_records_per_second == 0 and rebalance_monitor_group_lag > 0",
 )
 GROUP_PRODUCED_RECORDS_PER_SECOND: Final = Signal(

@@ -14,8 +14,8 @@ READY: Final = _signal(
     name="rebalance_monitor_ready",
     unit="boolean",
     help="The value is 1 if the monitor is ready, and 0 if the monitor is not ready. The monitor is ready if it has"
-    " read its source to the end and has a recent sample of the brokers. While the value is 0, the monitor exports no"
-    " metrics of groups, topics and brokers.",
+    " read its source to the end, is not far behind the end now, and has a recent sample of the brokers. While the"
+    " value is 0, the monitor exports no metrics of groups, topics and brokers.",
     unknown=_ALWAYS,
     example="rebalance_monitor_ready == 0",
 )

@@ -23,13 +23,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from urllib.parse import urlparse
 
 import msgspec
 import psutil
 from typing_extensions import Self
 
 from streaming.config.settings import OFFSETS_TOPIC_SOURCE
+from streaming.config.types.paths import canonical_location, local_path
 from streaming.errors import MAY_PASS, STAYS, RemedyError, storage_remedy
 from streaming.spark.checkpoint_files import IDENTITY, QUERY, find_damage, find_disposable, find_query_without_identity
 from streaming.spark.files import Files
@@ -42,7 +42,12 @@ CHECKPOINT_VERSION = 2
 CLUSTER_ID = "cluster_id"
 """The name of the file that stores Kafka's id of the cluster."""
 
-_CLUSTER_ID = re.compile(rb"[!-~]{1,100}")
+_CLUSTER_ID = re.compile(rb"([!-~]{1,100}\n|[A-Za-z0-9_-]{22})")
+"""The content of that file. The line break shows that the file is not truncated: a part of an id looks like an id.
+
+Earlier versions wrote no line break. Without it, only an id with the 22 characters of Kafka's ids is accepted.
+"""
+
 _LEFTOVER_JVM_SECONDS = 20.0
 _REBUILD = "rebuild"
 _HOLDER = re.compile(r"(?P<pid>[0-9]+) (?P<jvm_pid>[0-9]*)(?: (?P<command>[a-z]+))?")  # a previous format: no command
@@ -186,7 +191,13 @@ def read_cluster_id(files: Folder) -> str | None:
         stored = files.read(CLUSTER_ID) or b""
     except OSError:
         return None
-    return stored.decode() if _CLUSTER_ID.fullmatch(stored) else None
+    match = _CLUSTER_ID.fullmatch(stored)
+    return match and match[1].decode().rstrip()
+
+
+def write_cluster_id(files: Files, cluster_id: str) -> None:
+    """Store the id of the Kafka cluster."""
+    files.write(CLUSTER_ID, f"{cluster_id}\n".encode())
 
 
 def local_cluster_id(uri: str) -> str | None:
@@ -305,16 +316,10 @@ def _is_leftover_jvm(pid: int) -> bool:
         return False
 
 
-def canonical_location(uri: str) -> str:
-    """Return the canonical name of a folder or URI. Symbolic links are resolved."""
-    parsed = urlparse(uri)
-    return str(Path(parsed.path).resolve()) if parsed.scheme in ("", "file") else uri.rstrip("/")
-
-
 def _lock_path(checkpoint: str) -> Path:
     """Return the path of the lock file. Relative paths, absolute paths and links to a checkpoint give the same path."""
     place = canonical_location(checkpoint)
-    if urlparse(place).scheme == "":
+    if local_path(checkpoint):
         return Path(f"{place}.lock")
     digest = hashlib.sha256(place.encode()).hexdigest()[:16]
     with raising_temporary_folder_error():

@@ -9,7 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
-from urllib.parse import unquote, urlparse
+
+from streaming.config.types.paths import local_path
 
 MIN_FREE_BYTES = 1 << 20
 """A disk with less free space than this number of bytes counts as full. Spark would fill it with a few batches."""
@@ -120,7 +121,5 @@ def local_folder(uri: str) -> LocalFolder | None:
     >>> local_folder("file:///var/lib/checkpoint").root, local_folder("s3a://bucket/checkpoint")
     (PosixPath('/var/lib/checkpoint'), None)
     """
-    parsed = urlparse(uri)
-    if parsed.scheme == "":
-        return LocalFolder(Path(uri))
-    return LocalFolder(Path(unquote(parsed.path))) if parsed.scheme == "file" else None
+    path = local_path(uri)
+    return None if path is None else LocalFolder(path)

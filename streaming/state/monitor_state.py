@@ -103,7 +103,7 @@ class MonitorState:
         """Store a sample, and the lag that was computed from it (None if this failed)."""
         with self._lock:
             before = self._view.sample
-            step_ms = 0 if before is None else sample.clock_correction_ms - before.clock_correction_ms
+            step_ms = 0 if before is None else sample.clock_base_ms - before.clock_base_ms
             since_ms = rebalancing_since_ms(self._view.rebalancing_since_ms, listing, step_ms)
             self._view = replace(
                 self._view,

@@ -7,7 +7,7 @@
    still have a report.
 3. While the cluster is not ready, the monitor possibly does not know the latest commits. So values that depend on
    commits are unknown, with the reason LOG_NOT_READ. The report still contains the group's state in the listing, the
-   coordinator, and the conditions of the last sample.
+   coordinator, and the conditions of the last sample while the cluster was ready.
 4. A deleted group has a report only while it still has committed offsets.
 5. The part of a report that comes from records is cached until its inputs change. The part that comes from a sample is
    added when a caller requests the report. Most scrapes request only groups with a condition.

@@ -178,7 +178,8 @@ def test_a_group_that_read_a_whole_transaction_has_no_lag_and_without_read_permi
         connected(secure.broker.address("SECURE"), settings(secure, {**SCRAM, "username": "reader"}))
     ) as connection:
         brokers = Brokers("secure", connection, lambda: now_ms)
-        clock, retention = ClusterClock("secure", lambda: now_ms), RetentionSettings("secure", Configs(connection))
+        clock = ClusterClock("secure", lambda: now_ms, lambda: 0)
+        retention = RetentionSettings("secure", Configs(connection))
         watch = LagWatch("secure", committed_offsets, Folder(tmp_path), Limits(), brokers, clock, retention)
 
         def lags(*committed: int, seconds: int = 40) -> list[tuple[int | None, str | None, bool]]:

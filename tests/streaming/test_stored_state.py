@@ -23,8 +23,8 @@ from tests.streaming.combine.test_gaps import FIRST, advanced, log_of
 UPGRADING = Path(__file__).parents[2] / "docs" / "UPGRADING.md"
 
 CHECKSUMS = {
-    (GroupState, 2): "f9f70c69476a0b30",
-    (PartitionSnapshot, 2): "8623d45ec2162e80",
+    (GroupState, 3): "71a7fcdd0b3b4e21",
+    (PartitionSnapshot, 3): "901275c384f0caa6",
 }
 """A checksum of all fields of the stored types, by version.
 
@@ -82,6 +82,7 @@ def test_an_open_gap_of_version_1_closes_with_unknown_recommitted_records() -> N
 def _in_version_1(snapshot: PartitionSnapshot) -> bytes:
     """Return the bytes that version 1 had for a snapshot."""
     stored = msgspec.msgpack.decode(PARTITION_CODEC.encode(snapshot)[1])
+    del stored["gaps"]["ended"]
     for gap in stored["gaps"]["open"].values():
         gap["before"] = gap["before"][:2]
         gap["pending"] = {key: commit[:2] for key, commit in gap["pending"].items()}

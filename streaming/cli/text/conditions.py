@@ -27,6 +27,12 @@ def change_sentence(row: Row) -> str:
     return f"{name} ended after {lasted}: {detail}"
 
 
+def change_time(row: Row) -> datetime:
+    """Return the time of the start or end. While the monitor catches up, it samples a start long after `since_time`."""
+    time: datetime = row["since_time"] if row["active"] else row["sampled_time"]
+    return time
+
+
 def active_sentence(row: Row) -> str:
     """Describe an active condition with its start time.
 

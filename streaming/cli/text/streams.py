@@ -35,7 +35,7 @@ def replace_streams() -> None:
     sys.stdout = io.TextIOWrapper(
         io.BufferedWriter(_Output(_STDOUT, "w", closefd=False)),
         encoding=old.encoding if old else "utf-8",
-        errors=old.errors if old and old.errors != "strict" else "backslashreplace",
+        errors="backslashreplace",
         line_buffering=bool(old and old.line_buffering),
     )
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import unquote, urlparse
 
 from pydantic import AfterValidator
 
@@ -23,6 +25,33 @@ def absolute_path(path: str | Path) -> Path:
         raise ValueError("the system does not know the home folder (~): set an absolute path") from None
 
 
+def local_path(uri: str) -> Path | None:
+    """Return the local path of a path or a `file:` URI. Return None for other storage.
+
+    >>> local_path("/var/lib/a b#1"), local_path("file:///var/lib/a%20b%231"), local_path("s3a://bucket/checkpoint")
+    (PosixPath('/var/lib/a b#1'), PosixPath('/var/lib/a b#1'), None)
+    """
+    if uri.startswith("file:"):
+        return Path(unquote(urlparse(uri).path))
+    return None if "://" in uri else Path(uri)
+
+
+def canonical_location(uri: str) -> str:
+    """Return the canonical name of a folder or URI. Symbolic links are resolved."""
+    path = local_path(uri)
+    return uri.rstrip("/") if path is None else os.path.realpath(path)  # Path.resolve() fails for a loop of links
+
+
+def are_disjoint(first: str, second: str) -> bool:
+    """Return True if two folders are different and neither folder contains the other, also by a link or as a URI.
+
+    >>> are_disjoint("/x/a", "/x/ab"), are_disjoint("/x", "/x/a"), are_disjoint("/x/", "file:///y/../x")
+    (True, False, False)
+    """
+    first, second = (f"{canonical_location(one).rstrip('/')}/" for one in (first, second))
+    return not first.startswith(second) and not second.startswith(first)
+
+
 def _make_absolute(path: str) -> str:
     if "://" in path:
         return path
@@ -34,7 +63,22 @@ def _make_absolute(path: str) -> str:
     return str(absolute_path(path))
 
 
+def _refuse_characters(path: str) -> str:
+    """Refuse characters with which delta-rs writes to a different folder, or not at all."""
+    local = local_path(path)
+    if local is None:
+        return path
+    if re.search(r"[\x00-\x1f\x7f\[\]\\^|]|%[0-9A-Fa-f]{2}", str(local)) or (path.startswith("file:") and "#" in path):
+        raise ValueError(
+            r"the path must not contain control characters, one of the characters [ ] \ ^ |, or % and two hexadecimal"
+            " digits, because delta-rs cannot write tables to such a path. A URI must also not contain #"
+        )
+    return path
+
+
 AbsolutePath = Annotated[str, AfterValidator(_make_absolute), ADDRESS]
 """A path that Spark can access: a local path or a URI."""
+TablesPath = Annotated[AbsolutePath, AfterValidator(_refuse_characters)]
+"""A path to which delta-rs can write tables. Only local paths are checked."""
 OptionalFile = Annotated[str, AfterValidator(lambda file: str(absolute_path(file)) if file else "")]
 """A local file. An empty text means that the setting is not set."""

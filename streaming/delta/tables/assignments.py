@@ -76,7 +76,8 @@ ASSIGNMENT_DRIFT = Table(
                 "misplaced",
                 pa.list_(_MISPLACED),
                 "partitions whose owner breaks a rule, with the actual owners and the expected owner of each"
-                " partition. Empty if the verdict is not `drift`",
+                " partition. The expected owner is null if no member should own the partition, or if the previous owner"
+                " must revoke it first. Empty if the verdict is not `drift`",
             ),
             texts("violations", "names of the rules that the assignment breaks. Empty if the verdict is not `drift`"),
             text("assigned_by", _ASSIGNED_BY),

@@ -153,10 +153,11 @@ REBALANCES = Table(
                 " `member_gone`, `member_joined`, `subscription_changed`, `metadata_changed`, `cooperative_followup`"
                 " and `unexplained`. `strategy_changed` means that the group changed its strategy, even if only the"
                 " group coordinator reported the change. `member_gone` means that a member left, timed out or was"
-                " fenced. `metadata_changed` means that a topic has more partitions than before. `cooperative_followup`"
-                " means that the rebalance is a later round of a cooperative rebalance. `unexplained` means that the"
-                " records show none of the other causes. For example, the deletion of a topic causes a rebalance, but"
-                " no record shows the deletion. Null if unknown (see `not_known`)",
+                " fenced. `metadata_changed` means that a topic has more partitions than before. In a KIP-848 group,"
+                " it can also mean that a topic was created again. `cooperative_followup` means that the rebalance is a"
+                " later round of a cooperative rebalance. `unexplained` means that the records show none of the other"
+                " causes. For example, the deletion of a topic causes a rebalance, but no record shows the deletion."
+                " Null if unknown (see `not_known`)",
             ),
             int32("members", "number of members after the rebalance"),
             text("protocol", "name of the strategy after the rebalance"),
@@ -169,7 +170,9 @@ REBALANCES = Table(
                 " `rejoined` means that a static member has a new member id. `resubscribed` means that the member"
                 " changed its subscription. The field `revoked` contains the partitions that the member lost. The"
                 " field `assigned` contains the partitions that the member gained. Both fields are null if"
-                " unknown. If the name of a topic is unknown, the field `topic` contains the topic id",
+                " unknown. If the name of a topic is unknown, the field `topic` contains the topic id. In a KIP-848"
+                " group, a topic that was created again is a new topic. So a member can lose and gain a partition with"
+                " the same name",
             ),
             int32(
                 "moved_partitions",
@@ -201,13 +204,22 @@ REBALANCES = Table(
                 "unowned_before_partitions",
                 "number of partitions in `unowned` that also had no owner after the previous rebalance",
             ),
-            column("claimed_twice", NAMED_PARTITIONS, "partitions that several members claimed when they joined"),
+            column(
+                "claimed_twice",
+                NAMED_PARTITIONS,
+                "partitions that several members claimed for the same generation when they joined. Claims in the user"
+                " data of `sticky` members are not compared, because these members have revoked their partitions",
+            ),
             int32(
                 "eager_claimers",
                 "number of members that wrongly claimed partitions when they joined. With an eager strategy, a member"
                 " must revoke all its partitions before it joins. The value is 0 if the strategy is not eager",
             ),
-            int32("subscriptions", "number of different subscriptions among the members"),
+            int32(
+                "subscriptions",
+                "number of different subscriptions of the members. An unknown subscription is not counted."
+                " Null if every subscription is unknown",
+            ),
             int64(
                 "sync_time_ms",
                 "milliseconds from the end of the join phase to the leader's assignment. Null if unknown",
@@ -342,9 +354,13 @@ COMMIT_GAPS = Table(
                 "closed_by",
                 "reason why the monitor closed the gap. `all_committed` means that each partition with a commit before"
                 " the rebalance has a new commit. Partitions whose committed offset no longer exists are ignored."
-                " `next_rebalance` means that the next rebalance started. `round_passed` means that more than"
-                " `evaluation.stuck_after_seconds` have passed since the rebalance. `group_deleted` means that the"
-                " group was deleted. `nothing_before` means that the group had no commit before the rebalance",
+                " `next_rebalance` means that the next rebalance started, or that the group was upgraded or downgraded."
+                " `round_passed` means that more than `evaluation.stuck_after_seconds` have passed since the rebalance."
+                " `group_deleted` means that the group was deleted while the gap was open. The monitor writes this row"
+                " only after it has read a later record in the same `__consumer_offsets` partition. Kafka usually"
+                " deletes the commits of a group before the group. Then the value is `all_committed`, and the row is"
+                " not late."
+                " `nothing_before` means that the group had no commit before the rebalance",
             ),
             time(
                 "last_commit_time",

@@ -44,7 +44,7 @@ GROUP_LAG = Table(
                 "offset that the group committed. After a restart, the group reads from this offset. Null if the offset"
                 " no longer exists, or if the group no longer reads the topic",
             ),
-            time("commit_time", "the coordinator's timestamp of the commit"),
+            time("commit_time", "time of the commit: the coordinator's timestamp, converted to the cluster's time"),
             int64("end_offset", "end offset of the partition. Null if the monitor could not sample the end offset"),
             int64(
                 "log_start_offset",
@@ -74,7 +74,8 @@ GROUP_LAG = Table(
             text(
                 "lag_seconds_kind",
                 "precision of `lag_seconds`. The value is `exact`, `at_least` or `unknown`. `at_least` means that the"
-                " real age can be greater, because the record is older than every stored sample. Null if"
+                " real age can be greater, because the record is older than every stored sample, or was written while"
+                " the monitor took no samples. Null if"
                 f" `unknown_reason` is `{OFFSET_DELETED}` or `{NOT_SUBSCRIBED}`",
             ),
             float64(

@@ -11,14 +11,22 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from assignors import GroupAssignment, GroupSpec, MemberSubscription, TopicPartition
+from assignors.racks import member_rack
 from streaming.evaluation.assignment.leader import JAVA, leader_of
-from streaming.evaluation.assignment.sampled_topics import changed_topics, pending_topics, unknown_topics
+from streaming.evaluation.assignment.sampled_topics import (
+    changed_topics,
+    pending_topics,
+    unknown_topics,
+    why_racks_are_uncertain,
+)
+from streaming.group.claims import member_claim
 from streaming.group.members import GroupMember, members
 from streaming.group.not_known import unknown_inputs
 from streaming.group.snapshot import GroupSnapshot, known_topics
 from streaming.protocol.classic import ClassicMember, GroupMetadata
-from streaming.protocol.consumer_protocol import kafka_python_sticky_user_data, sticky_user_data
 
+GENERATION_SINCE = 2
+"""The first version of the subscription format with the field `generationId` (KIP-792)."""
 RACKS_SINCE = 3
 """The first version of the subscription format with the field `rackId` (KIP-881). Older libraries ignore racks."""
 
@@ -33,7 +41,10 @@ class AssignmentInputs:
     `owners` contains every owner in the assignment, even if the owner is not a member of the group. `unknown_topics`
     are subscribed topics whose partition count is unknown. `changed_topics` are topics whose partition count can differ
     from the leader's count. `stale_topics` are topics whose last sample is older than the record and contradicts the
-    record (`sampled_topics`). `unknown_inputs` contains names from `group.not_known`.
+    record (`sampled_topics`). `unknown_inputs` contains names from `group.not_known`. `uncertain_racks` is the reason
+    why the leader possibly used racks that differ from `spec.racks`. It is empty if the racks are certain, if no member
+    has a rack, or if the leader does not read the racks of members. `not_revoked` contains the partitions in the
+    `ownedPartitions` of classic members. These members possibly did not revoke the partitions before they joined.
     """
 
     spec: GroupSpec
@@ -42,6 +53,8 @@ class AssignmentInputs:
     changed_topics: tuple[str, ...] = ()
     stale_topics: tuple[str, ...] = ()
     unknown_inputs: tuple[str, ...] = ()
+    uncertain_racks: str = ""
+    not_revoked: frozenset[TopicPartition] = frozenset()
 
     @cached_property
     def assignment(self) -> GroupAssignment:
@@ -64,27 +77,42 @@ def assignment_inputs(snapshot: GroupSnapshot) -> AssignmentInputs:
     >>> assignment_inputs(GroupSnapshot("g")).assignment
     GroupAssignment(members={})
     """
+    uncertain_racks, not_revoked = "", frozenset[TopicPartition]()
     if snapshot.classic is not None:
+        joined = (member.subscription for member in snapshot.classic.members)
+        not_revoked = frozenset(at for subscription in joined if subscription for at in subscription.owned)
         spec, owners = group_spec(snapshot, snapshot.classic), actual_owners(snapshot.classic)
+        if _reads_fields_of(RACKS_SINCE, snapshot.classic) and any(map(member_rack, spec.members)):
+            uncertain_racks = why_racks_are_uncertain(snapshot)
     else:
         spec, owners = target_spec(snapshot), target_owners(snapshot)
     unknown = unknown_topics(snapshot, owners)
     stale = tuple(topic for topic in pending_topics(snapshot, owners) if topic not in unknown)
     changed = () if unknown else changed_topics(snapshot, owners)
-    return AssignmentInputs(spec, owners, unknown, changed, stale, unknown_inputs(snapshot))
+    return AssignmentInputs(
+        spec, owners, unknown, changed, stale, unknown_inputs(snapshot), uncertain_racks, not_revoked
+    )
 
 
 def group_spec(snapshot: GroupSnapshot, metadata: GroupMetadata) -> GroupSpec:
     """Return the arguments for `ConsumerPartitionAssignor.assign`. The cluster metadata comes from samples."""
-    reads_only_java_form = metadata.protocol == "sticky" and leader_of(metadata).implementation == JAVA
+    is_java = leader_of(metadata).implementation == JAVA
+    reads_id = _reads_fields_of(GENERATION_SINCE, metadata)
+    return GroupSpec(
+        members=tuple(
+            _member_subscription(member, metadata.protocol, is_java_leader=is_java, reads_generation_id=reads_id)
+            for member in metadata.members
+        ),
+        partitions=sampled_partitions(snapshot),
+        racks=sampled_racks(snapshot) if _reads_fields_of(RACKS_SINCE, metadata) else {},
+    )
+
+
+def _reads_fields_of(version: int, metadata: GroupMetadata) -> bool:
+    """Return False if the leader's own subscription has an older version. If its version is unknown, return True."""
     leader = next((member for member in metadata.members if member.member_id == metadata.leader), None)
     subscription = leader.subscription if leader else None
-    reads_racks = subscription is None or subscription.version >= RACKS_SINCE
-    return GroupSpec(
-        members=tuple(_member_subscription(member, reads_only_java_form) for member in metadata.members),
-        partitions=sampled_partitions(snapshot),
-        racks=sampled_racks(snapshot) if reads_racks else {},
-    )
+    return subscription is None or subscription.version >= version
 
 
 def sampled_partitions(snapshot: GroupSnapshot) -> Mapping[str, int]:
@@ -97,31 +125,32 @@ def sampled_racks(snapshot: GroupSnapshot) -> Mapping[str, tuple[tuple[str | Non
     return {topic: sampled.racks for topic, sampled in snapshot.topics.items() if sampled.partitions and sampled.racks}
 
 
-def _member_subscription(member: ClassicMember, reads_only_java_form: bool) -> MemberSubscription:
-    """Return a member with the partitions that it claims.
+def _member_subscription(
+    member: ClassicMember, strategy: str | None, *, is_java_leader: bool, reads_generation_id: bool
+) -> MemberSubscription:
+    """Return a member with its claim (`group.claims`).
 
-    A `sticky` member revokes its partitions before it joins, and claims them in its user data. Version 0 of the user
-    data has no generation. The user data of kafka-python has a different format. A Java leader ignores the claims of
-    kafka-python members.
+    If a leader knows the field `generationId`, it compares the first of two claims by this field, even if the member
+    does not send the field. Older leaders compare the generations of both claims.
     """
     subscription = member.subscription
     if subscription is None:
         return MemberSubscription(member.member_id, known_topics(member), instance_id=member.group_instance_id)
+    claim = member_claim(subscription, strategy, is_java_leader=is_java_leader)
     joined = MemberSubscription(
         member.member_id,
         subscription.topics,
         instance_id=member.group_instance_id,
         rack=subscription.rack_id,
-        owned=subscription.owned,
+        owned=claim.partitions,
         generation_id=subscription.generation_id,
     )
-    if subscription.owned or not subscription.user_data:
+    if claim.generation_id is None:
+        return replace(joined, user_data_version=0)
+    if claim.generation_id == subscription.generation_id:
         return joined
-    in_own_form = None if reads_only_java_form else kafka_python_sticky_user_data(subscription.user_data)
-    owned, generation_id = in_own_form if in_own_form and in_own_form[0] else sticky_user_data(subscription.user_data)
-    if generation_id is None:
-        return replace(joined, owned=owned, user_data_version=0)
-    return replace(joined, owned=owned, generation_id=generation_id, subscription_generation=joined.generation_id)
+    rival_generation = subscription.generation_id if reads_generation_id else None
+    return replace(joined, generation_id=claim.generation_id, subscription_generation=rival_generation)
 
 
 def actual_owners(metadata: GroupMetadata) -> Owners:

@@ -10,7 +10,7 @@ the group's own strategy, the first rule that applies determines the verdict:
 
    - `metadata_missing`: the partition count of a subscribed topic is unknown. If an outdated sample may cause a wrong
      `drift`, the verdict is also `unknown` with this reason. An outdated sample is older than the record and
-     contradicts the record (`sampled_topics`).
+     contradicts the record (`sampled_topics`). Rule 7 has the same reason for racks.
    - `member_subscription`, `member_assignment`: the subscription or the assignment of a member cannot be decoded.
    - `target_assignment`: no record has the target of a KIP-848 member.
    - `resolved_regex`: the topics of a KIP-848 member's regular expression are unknown. Coordinators never return the
@@ -27,13 +27,18 @@ the group's own strategy, the first rule that applies determines the verdict:
    owner, because they are new. Rule 4 does not apply if the leader certainly knew the sampled count (`sampled_topics`).
 5. The verdict is `drift` if the assignment breaks a rule (`assignors.fairness.invariants`). The verdict names the
    broken rules. For each partition whose owner breaks a rule, the verdict names the actual owner and the expected
-   owner. The balance rule depends on the leader's library (`leader`). If the library is unknown, the monitor checks
+   owner. A partition that was handed over early has no expected owner, because the previous owner must revoke it first.
+   Java leaders from 2.8.1 to 3.4.0 hand over early if the previous owner missed a rebalance (KAFKA-14639). This is also
+   drift. The balance rule depends on the leader's library (`leader`). If the library is unknown, the monitor checks
    only the rules that all libraries follow.
 6. The verdict is `withheld` in the first round of a cooperative rebalance (KIP-429). In the first round, partitions
    without an owner are normal, because members must revoke these partitions first.
 7. The verdict is `drift` with the violation `replay_differs` if the strategy has exactly one correct result. A user's
    own strategy has one correct result. `range` and `roundrobin` have one correct result if the library of the leader is
-   Java or librdkafka (librdkafka: only without racks).
+   Java or librdkafka (librdkafka: only without racks). Exception: if the strategy can use racks and a member has a
+   rack, the leader possibly used racks that differ from the sampled racks (`sampled_topics`, rules 6 and 7). Then the
+   verdict is `unknown`. The reason is `metadata_missing` until the racks were sampled after the record, and then
+   `metadata_changed`. `roundrobin` uses no racks.
 8. The verdict is `equivalent` if the strategy has many correct results, and the actual assignment follows the balance
    rule. Sticky strategies and the strategies of kafka-go have many correct results. The result of a kafka-go strategy
    depends on the order of the partitions in the broker's response.
@@ -48,7 +53,7 @@ use, the verdict is `same` or `differs`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -61,6 +66,7 @@ from streaming.evaluation.assignment.assignment_inputs import AssignmentInputs, 
 from streaming.evaluation.assignment.common_rules import ONE_OWNER_STRATEGIES
 from streaming.evaluation.assignment.leader import BROKER, JAVA, KAFKA_GO, LIBRDKAFKA, Leader, promised_balance
 from streaming.evaluation.assignment.repair import repair_assignment
+from streaming.evaluation.assignment.sampled_topics import METADATA_CHANGED, METADATA_MISSING
 from streaming.group.not_known import TOPIC_NAMES
 
 MATCH = "match"
@@ -82,10 +88,10 @@ REPLAY_DIFFERS = "replay_differs"
 EXACT_STRATEGIES = frozenset({"range", "roundrobin"})
 """Strategies with exactly one correct result for each order of the members. The order depends on the library."""
 
-METADATA_MISSING = "metadata_missing"
 TOO_MANY_RECORDS = "too_many_records"
 
 _COOPERATIVE = "cooperative-sticky"
+_WITHOUT_RACKS = "roundrobin"
 
 _PROVEN_BY_RECORD = frozenset(
     rule.value for rule in (Rule.UNKNOWN_MEMBER, Rule.NOT_SUBSCRIBED, Rule.ASSIGNED_TWICE, Rule.HANDED_OVER_EARLY)
@@ -94,7 +100,11 @@ _PROVEN_BY_RECORD = frozenset(
 
 
 class MisplacedPartition(msgspec.Struct, frozen=True):
-    """A partition whose owner breaks a rule of the strategy. `expected_member` is None if no member should own it."""
+    """A partition whose owner breaks a rule of the strategy.
+
+    `expected_member` is None if no member should own the partition. In a cooperative rebalance, this can be so until
+    the previous owner has revoked the partition.
+    """
 
     topic: str
     partition: int
@@ -143,7 +153,7 @@ def strategy_drift(
     if is_group_strategy and differing and _matches_java_without_racks(inputs, assignor, leader):
         differing = set()
     if differing and inputs.changed_topics:
-        return StrategyDrift(strategy, is_group_strategy, UNKNOWN, "metadata_changed")
+        return StrategyDrift(strategy, is_group_strategy, UNKNOWN, METADATA_CHANGED)
     if not is_group_strategy:
         return StrategyDrift(strategy, False, DIFFERS if differing else SAME, "", len(differing))
     if not differing:
@@ -157,9 +167,9 @@ def strategy_drift(
 def evaluate_common_rules(inputs: AssignmentInputs, strategy: str, reason: str) -> StrategyDrift:
     """Check only the common rules (rule 1).
 
-    An unassigned partition that a member claims does not break the rule `unassigned`: the partition may be withheld.
+    If a member did not revoke an unassigned partition before it joined, the partition may be withheld. Then it does not
+    break the rule `unassigned`.
     """
-    claimed = {at for member in inputs.spec.members for at in member.owned}
     is_uncertain = inputs.unknown_inputs or inputs.unknown_topics or inputs.changed_topics or inputs.stale_topics
     checked = {
         Rule.NOT_SUBSCRIBED: TOPIC_NAMES not in inputs.unknown_inputs,
@@ -169,7 +179,7 @@ def evaluate_common_rules(inputs: AssignmentInputs, strategy: str, reason: str) 
     broken = [
         one
         for one in violations(inputs.spec, inputs.assignment)
-        if checked.get(one.rule) and not (one.rule is Rule.UNASSIGNED and one.partition in claimed)
+        if checked.get(one.rule) and not (one.rule is Rule.UNASSIGNED and one.partition in inputs.not_revoked)
     ]
     if not broken:
         return StrategyDrift(strategy, True, NOT_EVALUATED, reason)
@@ -184,6 +194,8 @@ def _evaluate_own_strategy(
     if strategy in EXACT_STRATEGIES:
         # librdkafka and Java use racks differently. So librdkafka's result for members with racks is unknown.
         is_exact = leader.implementation == JAVA or (leader.implementation == LIBRDKAFKA and not _has_racks(inputs))
+    uncertain_racks = inputs.uncertain_racks if is_exact and strategy != _WITHOUT_RACKS else ""
+    is_exact = is_exact and not uncertain_racks
     balance = promised_balance(leader, strategy)
     broken = _violations(inputs, strategy, balance)
     if broken:
@@ -192,6 +204,8 @@ def _evaluate_own_strategy(
     claimed = (at for member in inputs.spec.members for at in member.owned)
     if strategy == _COOPERATIVE and any(inputs.spec.exists(at) for at in claimed if at not in inputs.owners):
         return StrategyDrift(strategy, True, WITHHELD, "", 0)
+    if uncertain_racks:
+        return StrategyDrift(strategy, True, UNKNOWN, uncertain_racks)
     if is_exact:
         return _drift(inputs, strategy, (), _expected_owners(expected), is_exact=True)
     is_even = strategy in STICKY_STRATEGIES and not any(BALANCE_RULES[strategy](inputs.spec, inputs.assignment))
@@ -219,12 +233,21 @@ def _drift(
     at_fault = {one.partition for one in broken if one.partition is not None}
     if is_exact or Rule.UNBALANCED in rules:
         at_fault |= _differing_partitions(inputs.owners, expected_owners)
+    early = {one.partition for one in broken if one.rule is Rule.HANDED_OVER_EARLY and one.partition is not None}
+    if early:
+        expected_owners = {**expected_owners, **_owners_that_claim(inputs, early)}
     misplaced = tuple(
         MisplacedPartition(*at, inputs.owners.get(at, ()), next(iter(expected_owners.get(at, ())), None))
         for at in sorted(at_fault)
     )
     names = tuple(sorted(rule.value for rule in rules)) or (REPLAY_DIFFERS,)
     return StrategyDrift(strategy, True, DRIFT, "", len(misplaced), misplaced, names)
+
+
+def _owners_that_claim(inputs: AssignmentInputs, partitions: Collection[TopicPartition]) -> Owners:
+    """Return the owners that may keep the partitions in this cooperative round: the owners that already had them."""
+    claims = {(one.member_id, at) for one in inputs.spec.members for at in one.owned if at in partitions}
+    return {at: tuple(one for one in inputs.owners[at] if (one, at) in claims) for at in partitions}
 
 
 def _matches_java_without_racks(inputs: AssignmentInputs, assignor: PartitionAssignor, leader: Leader) -> bool:

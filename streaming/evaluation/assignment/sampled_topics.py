@@ -1,6 +1,7 @@
-"""Check whether a topic had its sampled partition count at the time of a record.
+"""Check whether a topic had its sampled partition count and its sampled racks at the time of a record.
 
-A topic can be created, deleted or extended after a sample and before a record. Rules:
+A topic can be created, deleted or extended after a sample and before a record. Its replicas can move to other racks.
+Rules:
 
 1. A sample is sufficient if it began after the record was written. An earlier sample is sufficient only if the record
    assigns exactly the sampled partitions.
@@ -13,6 +14,15 @@ A topic can be created, deleted or extended after a sample and before a record. 
    the leader. First case: the record assigns a partition that does not exist in the sample. Second case: only the
    partitions with the highest numbers have no owner and are not withheld (KIP-429). The second case includes a new
    topic, in which no partition has an owner. In all other cases, growth does not explain partitions without an owner.
+6. The leader of a classic group certainly knew the sampled racks only if all samples show the same racks: from
+   `METADATA_MAX_AGE_MS` before the leader computed the assignment until after the record. If the broker of a replica is
+   down, the sample does not contain the rack of the replica. So this outage changes the sampled racks. If a static
+   member rejoins, the record contains the assignment of an earlier record. So the time when the group entered its state
+   also counts, not only the time of the record.
+7. In the polling mode, rule 6 uses the time of the first poll that showed the assignment. Polls can fail, so this poll
+   can be late. Therefore the racks must be the same for twice as long before this poll. If the group has static
+   members, the racks are never certain: after a rejoin, a poll shows an old assignment, and no response contains the
+   time of this assignment.
 """
 
 from __future__ import annotations
@@ -25,6 +35,9 @@ from assignors.coordinator import EAGER_STRATEGIES
 from streaming.events import TopicMetadata
 from streaming.group.members import members
 from streaming.group.snapshot import GroupSnapshot
+
+METADATA_MISSING, METADATA_CHANGED = "metadata_missing", "metadata_changed"
+"""Reasons of the verdict `unknown`: a later sample is needed, or the leader possibly used different metadata."""
 
 METADATA_MAX_AGE_MS = 300_000
 """The default of the consumer setting `metadata.max.age.ms`. No record contains the leader's value."""
@@ -50,7 +63,8 @@ def changed_topics(snapshot: GroupSnapshot, owners: Iterable[TopicPartition]) ->
     doubtful = {
         topic: sampled
         for topic, sampled in snapshot.topics.items()
-        if is_later(snapshot, sampled) and not is_certain(snapshot, sampled, max_age_ms)
+        # A polled assignment is older than its poll, so each sample can be later than the assignment.
+        if (snapshot.is_polled or is_later(snapshot, sampled)) and not is_certain(snapshot, sampled, max_age_ms)
     }
     if not doubtful:
         return ()
@@ -67,13 +81,8 @@ def changed_topics(snapshot: GroupSnapshot, owners: Iterable[TopicPartition]) ->
 
 
 def is_later(snapshot: GroupSnapshot, sampled: TopicMetadata) -> bool:
-    """Return True if the sample is as new as the record, or newer.
-
-    A polled assignment is older than the poll, so each sample counts as later.
-    """
-    if snapshot.position is None:
-        return False
-    return snapshot.is_polled or sampled.sampled_at_ms >= snapshot.position.timestamp_ms
+    """Return True if the sample is as new as the record (polling mode: as the poll), or newer."""
+    return snapshot.position is not None and sampled.sampled_at_ms >= snapshot.position.timestamp_ms
 
 
 def is_certain(snapshot: GroupSnapshot, sampled: TopicMetadata, max_age_ms: int = 0) -> bool:
@@ -87,15 +96,29 @@ def is_certain(snapshot: GroupSnapshot, sampled: TopicMetadata, max_age_ms: int 
     return sampled.known_since_ms < written_at_ms - max_age_ms and written_at_ms <= sampled.sampled_at_ms
 
 
+def why_racks_are_uncertain(snapshot: GroupSnapshot) -> str:
+    """Return the reason why the leader possibly used racks that differ from the sampled racks (rules 6, 7), or "".
+
+    METADATA_MISSING: the racks of a topic were not sampled after the record or poll. Such a sample is needed.
+    """
+    if snapshot.classic is None or snapshot.position is None:
+        return ""
+    written_at_ms = snapshot.position.timestamp_ms
+    entered_at_ms = snapshot.classic.current_state_timestamp_ms
+    computed_at_ms = written_at_ms if entered_at_ms is None else min(written_at_ms, entered_at_ms)
+    sampled = [snapshot.topics.get(topic) for topic in snapshot.subscribed_topics()]
+    if any(one is None or not is_later(snapshot, one) for one in sampled):
+        return METADATA_MISSING
+    since_ms = max((one.racks_known_since_ms for one in sampled if one is not None), default=0)
+    max_age_ms = METADATA_MAX_AGE_MS * (2 if snapshot.is_polled else 1)
+    hides_time = snapshot.is_polled and any(one.group_instance_id is not None for one in snapshot.classic.members)
+    return "" if since_ms < computed_at_ms - max_age_ms and not hides_time else METADATA_CHANGED
+
+
 def _pending_with_partitions(
     snapshot: GroupSnapshot, owners: Iterable[TopicPartition] | None
 ) -> Mapping[str, Collection[int]]:
-    written_at_ms = None if snapshot.position is None else snapshot.position.timestamp_ms
-    later = {
-        topic
-        for topic, sampled in snapshot.topics.items()
-        if written_at_ms is not None and sampled.sampled_at_ms >= written_at_ms
-    }
+    later = {topic for topic, sampled in snapshot.topics.items() if is_later(snapshot, sampled)}
     doubtful = [topic for topic in snapshot.subscribed_topics() if topic not in later]
     if not doubtful:  # The code below is slow: it iterates over all members, for every group at every sample.
         return {}

@@ -10,9 +10,12 @@ minutes (`evaluation.lag.rates`). Rules 2 to 9 ignore late partitions that are b
    least half of the window. Case b: two statements are true. The lost time is at least EXPLAINING_SHARE of the window.
    In the rest of the window, the group consumed the late partitions at least as fast as producers wrote to them. Case
    c: the window contains at least MIN_REBALANCES rebalances, and the group had no commit in the last STOPPED_MS.
-3. `stopped`: the rule applies in three cases. Case a: the group has no members, and had no commit in the last
-   STOPPED_MS. Case b: no late partition has an owner. Case c: all late partitions have the status STOP or STALL, and no
-   other partition had a commit in the last STOPPED_MS.
+3. `stopped`: the rule applies in three cases. Case a (`no_members`): all members have left, and the group had no
+   commit in the last STOPPED_MS. Case b (`no_owner`): no late partition has an owner. Case c: all late partitions have
+   the status STOP or STALL, and no other partition had a commit in the last STOPPED_MS. The reason is `no_members` if
+   the group has no members and each late partition has the status STOP. Otherwise, the reason is `no_commits`. For a
+   group that only commits offsets (`assign()` in the Java client), case a does not apply. Such a group never has
+   members, and it may commit only every few minutes.
 4. `unknown` (`owners_unknown`, `rates_unknown`): the owner or a rate of a partition is unknown. Rules 5 to 9 compare
    rates of members, so all owners and rates must be known.
 5. `unknown` (`catching_up`): the group consumes the late partitions faster than producers write to them. So the cause
@@ -83,7 +86,8 @@ _STUCK = ("STOP", "STALL")
 class LagFacts:
     """The inputs of the rules at one sample. None means unknown.
 
-    `partitions` are the committed partitions of the group. `work` is None if an owner is unknown.
+    `partitions` are the committed partitions of the group. `work` is None if an owner is unknown, or if the group only
+    commits offsets.
     `fair_records_per_second` is the produce rate that the busiest member would have in the fairest assignment.
     `rebalances` and `lost_ms` cover the window of rule 2. `without_members_ms` covers the last WINDOW_MS.
     """
@@ -138,13 +142,15 @@ def _explains_lag(lost_share: float, late: Sequence[PartitionWork]) -> bool:
 
 
 def _stopped(facts: LagFacts, late: Sequence[PartitionWork]) -> Cause | None:
-    if facts.member_count == 0 and not _has_recent_commit(facts, facts.partitions):
+    is_empty = facts.member_count == 0
+    if is_empty and facts.work is not None and not _has_recent_commit(facts, facts.partitions):
         return Cause(STOPPED, NO_MEMBERS)
     if facts.work is not None and facts.work.members and not any(one.member_id for one in late):
         return Cause(STOPPED, NO_OWNER, topic=late[0].topic, partition=late[0].partition)
     others = [one for one in facts.partitions if not one.is_late]
     if all(one.status in _STUCK for one in late) and not _has_recent_commit(facts, others):
-        return Cause(STOPPED, NO_COMMITS)
+        is_stalled = any(one.status == "STALL" for one in late)
+        return Cause(STOPPED, NO_MEMBERS if is_empty and not is_stalled else NO_COMMITS)
     return None
 
 

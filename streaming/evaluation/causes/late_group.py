@@ -31,17 +31,20 @@ class SampledGroup:
     """One sample of a group whose records wait. None means unknown.
 
     Rule 2 of `lateness.py` applies to the partitions in `behind`, and rule 4 to the partitions in `stopped`. `behind`
-    contains the lag in seconds of each partition at its last commit. `members` is None if the records of a member are
-    missing. `empty` contains the partitions without records. `lost_ms` includes the rebalance in progress. `lost_ms`
-    and `rebalances` are totals since the monitor first detected the group. `members_since_ms` is the last time at which
-    the group got its first member, or 0 if unknown. `without_members_ms` is the time without members in the last
-    WINDOW_MS.
+    contains the lag in seconds of each partition at its last commit. The partitions in `lost` perhaps lost unread
+    records since the previous sample (rule 5 of `lateness.py`). `members` is None if the records of a member are
+    missing, or if the group only commits offsets. For a group that only commits offsets, `member_count` comes from the
+    listing of groups. `empty` contains the partitions without records. `lost_ms` includes the rebalance in progress.
+    `lost_ms` and `rebalances` are totals since the monitor first detected the group. `members_since_ms` is the last
+    time at which the group got its first member, or 0 if unknown. `without_members_ms` is the time without members in
+    the last WINDOW_MS.
     """
 
     sampled_at_ms: int
     partitions: tuple[PartitionWork, ...]
     behind: Mapping[TopicPartition, float]
     stopped: frozenset[TopicPartition] = frozenset()
+    lost: frozenset[TopicPartition] = frozenset()
     members: tuple[GroupMember, ...] | None = None
     member_count: int | None = None
     empty: Container[TopicPartition] = frozenset()
@@ -82,7 +85,7 @@ def follow(known: LateGroup | None, sampled: SampledGroup) -> tuple[LateGroup, E
     known = known or LateGroup()
     now_ms = sampled.sampled_at_ms
     blocked = {one.key for one in sampled.partitions if one.is_blocked}
-    behind = next_behind(known.behind, sampled.behind, blocked, now_ms)
+    behind = next_behind(known.behind, sampled.behind, blocked, sampled.lost, now_ms)
     partitions = tuple(
         one._replace(
             is_late=one.key in sampled.stopped or (one.key in behind and behind[one.key].is_late(now_ms)),

@@ -16,7 +16,9 @@
    unknown if the lag has decreased by less than MIN_DECREASE_SECONDS. Otherwise, the speed would vary from commit to
    commit. The speed is also unknown if the sample with the largest lag is more than WINDOW_MS old (`rates.py`). Then
    the average rates cover the same time. Before, they also cover earlier time, for example a time in which the members
-   hung. If only a lower bound of the lag is known, the bound increases, so the speed is unknown.
+   hung. If only a lower bound of the lag is known, the bound increases, so the speed is unknown. A loss of unread
+   records also decreases the lag. So after a sample with lost records, or with a step that crosses the log start (rule
+   7 of `rates.py`), earlier samples do not count.
 """
 
 from __future__ import annotations
@@ -73,11 +75,12 @@ def next_behind(
     known: Mapping[TopicPartition, Behind],
     behind: Mapping[TopicPartition, float],
     blocked: Container[TopicPartition],
+    lost: Container[TopicPartition],
     sampled_at_ms: int,
 ) -> Mapping[TopicPartition, Behind]:
     """Count one more sample for the partitions that are behind, and forget all others (rule 3).
 
-    >>> next_behind({("a", 0): Behind(5, 1, 31, 31, 5), ("a", 1): Behind(5, 1)}, {("a", 0): 40}, [], 15)
+    >>> next_behind({("a", 0): Behind(5, 1, 31, 31, 5), ("a", 1): Behind(5, 1)}, {("a", 0): 40}, [], [], 15)
     {('a', 0): Behind(since_ms=5, samples=2, seconds=40, largest_seconds=40, largest_ms=15, is_blocked=False)}
     """
     following = {}
@@ -85,7 +88,7 @@ def next_behind(
         before, is_blocked = known.get(partition), partition in blocked
         if before is None or before.is_blocked != is_blocked:
             before = Behind(sampled_at_ms, 0, is_blocked=is_blocked)
-        if seconds >= before.largest_seconds:
+        if seconds >= before.largest_seconds or partition in lost:
             before = before._replace(largest_seconds=seconds, largest_ms=sampled_at_ms)
         following[partition] = before._replace(samples=before.samples + 1, seconds=seconds)
     return following

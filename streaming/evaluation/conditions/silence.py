@@ -137,27 +137,35 @@ def silent_static_owners(
 
 
 class Silence:
-    """The commits of all groups at one sample, evaluated in whole columns. `ends` must contain the sample."""
+    """The commits of all groups at one sample, evaluated in whole columns. `ends` must contain the sample.
 
-    def __init__(self, lag: LagEvaluation, ends: SampledOffsets, limits: Limits) -> None:
+    `ahead_ms` is the time of the coordinator's clock minus the cluster's time, for each row of `lag`. "Now" and the
+    times of records come from the coordinator's clock. So the results contain the times of commits by this clock.
+    """
+
+    def __init__(
+        self, lag: LagEvaluation, ends: SampledOffsets, limits: Limits, ahead_ms: Int64Array | int = 0
+    ) -> None:
         self._ends = ends
         self._partitions = lag.partitions
+        self._commit_ms = pa.array(lag.partitions["commit_timestamp_ms"].to_numpy() + ahead_ms)
         self._since_ms = lag.report.sampled_at_ms - int(1000 * limits.stuck_after_seconds)
         self._waits, is_unknown = _waits(lag.partitions, ends, limits, self._since_ms)
         has_lag = pc.greater(lag.partitions["lag"], limits.allowed_lag)
         is_waiting = pc.and_(has_lag, pc.invert(lag.partitions["is_blocked"]))
         evaluated = (
-            lag.partitions.select(["group_id", "commit_timestamp_ms"])
+            lag.partitions.select(["group_id"])
+            .append_column("commit_ms", self._commit_ms)
             .append_column("waits", pa.array(self._waits))
             .append_column("unknown", pa.array(is_unknown))
             .append_column("seconds", pc.if_else(is_waiting, lag.partitions["lag_seconds"], None))
         )
-        any_and_max = [("waits", "any"), ("unknown", "any"), ("commit_timestamp_ms", "max"), ("seconds", "max")]
+        any_and_max = [("waits", "any"), ("unknown", "any"), ("commit_ms", "max"), ("seconds", "max")]
         self._groups = evaluated.group_by("group_id", use_threads=False).aggregate([*any_and_max, ([], "count_all")])
 
     def by_group(self) -> Mapping[str, GroupCommits]:
         """Return the commits of each group. Groups without commits are absent."""
-        names = ("group_id", "commit_timestamp_ms_max", "count_all", "waits_any", "unknown_any", "seconds_max")
+        names = ("group_id", "commit_ms_max", "count_all", "waits_any", "unknown_any", "seconds_max")
         rows = zip(*(self._groups[name].to_pylist() for name in names), strict=True)
         return {
             group_id: GroupCommits(last_ms, partitions, True if waits else (None if unknown else False), seconds or 0.0)
@@ -173,8 +181,9 @@ class Silence:
     def of_groups(self, group_ids: Collection[str]) -> Mapping[str, PartitionCommits]:
         """Return the commits of each partition of the given groups. Groups without commits are absent."""
         wanted = pc.is_in(self._partitions["group_id"], value_set=pa.array(sorted(group_ids), pa.string()))
-        names = ("group_id", "topic", "partition", "commit_timestamp_ms")
+        names = ("group_id", "topic", "partition")
         columns = [self._partitions[name].filter(wanted).to_pylist() for name in names]
+        columns.append(self._commit_ms.filter(wanted).to_pylist())
         waits = self._waits[wanted.to_numpy()].tolist() if group_ids else []
         by_group: dict[str, tuple[dict[TopicPartition, int], set[TopicPartition]]] = {}
         for group_id, topic, partition, last_ms, is_waiting in zip(*columns, waits, strict=True):

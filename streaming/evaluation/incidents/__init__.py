@@ -57,13 +57,16 @@ Life of an incident (`tracker.py`):
 12. The id of an incident is a hash of the cluster, its first evidence, and the start of this evidence. When the
     incident opens, its first evidence is the evidence with the earliest start. If several facts have the earliest
     start, the smallest group id decides, then the smallest source, then the smallest name. So the same facts give the
-    same id. Id and start of an open incident never change, even if earlier evidence joins.
+    same id. Id and start of an open incident never change, even if earlier evidence joins (exception: rule 16).
 13. An incident stores the ids of all its groups, but lists at most MAX_EVIDENCE facts: the earliest facts. An incident
     with MAX_EVIDENCE facts is *full*. If a group belongs to a full incident, a new fact about the group joins this
     incident (rule 5). But the facts that it does not list link no evidence. If a full incident has a link by
     coordinator or host, all its groups count for rules 6 and 7.
 14. An incident stores at most MAX_LINKS links. Links by coordinator are stored first.
 15. After a restart, the monitor loads the open incidents from the table. So a restart does not change incidents.
+16. No time of an open incident or of its evidence is later than the sample. A wrong clock can cause a later time, for
+    example before a restart. Such a time becomes the time of the sample. Otherwise, an incident that became quiet "next
+    year" would stay open for a year, and an incident could end before its start.
 
 `incident_cause.py` chooses the cause. `story.py` contains the sentences. The package may import all of `evaluation`.
 """

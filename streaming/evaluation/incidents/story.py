@@ -8,7 +8,9 @@ While records are lost, the advice against the loss comes first, whatever the ca
 back, so the loss must stop before somebody looks for the cause.
 
 The sentences contain no value that changes at each sample, for example no present lag. So the table does not need a
-new row at each sample. Names of groups, hosts and topics come from clients. Every caller must escape the names.
+new row at each sample. The evidence "lag above the limit" can be active while the lag is below the limit
+(LAG_END_RATIO). So no sentence claims that the lag is above the limit now. Names of groups, hosts and topics come from
+clients. Every caller must escape the names.
 """
 
 from __future__ import annotations
@@ -172,8 +174,8 @@ def _what_now(incident: Incident, cause: IncidentCause) -> str:
         return f"The problem has ended. If it returns, see the section {advice.runbook_section} of the runbook."
     if not cause.is_active:
         return (
-            "This problem has ended, but the lag is still too large. If the lag does not decrease, see the section"
-            f" {ADVICE[UNKNOWN].runbook_section} of the runbook."
+            "This problem has ended, but the lag still counts as too large. If the lag does not decrease, see the"
+            f" section {ADVICE[UNKNOWN].runbook_section} of the runbook."
         )
     is_losing = any(one.name == RECORDS_LOST and one.until_ms is None for one in incident.evidence)
     first = [ADVICE[RECORDS_LOST]] if is_losing and cause.kind != RECORDS_LOST else []
@@ -196,8 +198,7 @@ def _what_happened(incident: Incident, cause: IncidentCause) -> str:
         have = "have" if is_active else "had"
         return f"On the host {cause.value.removeprefix('/')}, members of {groups} {have} a problem"
     if cause.kind == UNKNOWN:
-        is_or_was = _are(incident, 1)
-        return f"The lag of {named(cause.groups)} {is_or_was} above the limit, and the cause is unknown"
+        return f"The lag of {named(cause.groups)} exceeded the limit, and the cause is unknown"
     more = f"{at_least}{counted(len(cause.groups) - 1, 'more group')}"
     more = f" ({more} with the same problem)" if cause.groups[1:] else ""
     return f"Group {name_in_text(first.group_id)}: {first.text}{more}"
@@ -243,7 +244,9 @@ def _how_bad(incident: Incident) -> str:
     lost = "The listed evidence shows no lost records" if incident.is_full else "The monitor has seen no lost records"
     if late:
         whose = "" if incident.group_count == 1 else f" of {at_least}{counted(len(late), 'group')}"
-        return f"{lost}. The lag{whose} exceeded the limit."
+        is_late = any(one.until_ms is None for one in incident.evidence if one.name == LAG_ABOVE_LIMIT)
+        until = " It counts as too large until it is at most half of the limit." if is_late else ""
+        return f"{lost}. The lag{whose} exceeded the limit.{until}"
     return f"{lost} and no lag above the limit."
 
 

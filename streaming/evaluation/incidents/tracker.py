@@ -1,4 +1,4 @@
-"""Follow incidents from sample to sample (rules 1, 3 and 9 to 15 of this package)."""
+"""Follow incidents from sample to sample (rules 1, 3 and 9 to 16 of this package)."""
 
 from __future__ import annotations
 
@@ -47,14 +47,32 @@ class _Component:
 def advance_incidents(known: Sequence[Incident], sampled: SampledEvidence) -> IncidentUpdate:
     """Update the open incidents with a sample. `known` contains the open incidents before the sample, in any order."""
     is_open, changed = [], []
-    for component in _components(known, sampled):
+    before = {one.incident_id: one for one in known}
+    known = [_incident_until_now(one, sampled.sampled_at_ms) for one in known]
+    active = [_evidence_until_now(one, sampled.sampled_at_ms) for one in sampled.active]
+    for component in _components(known, replace(sampled, active=active)):
         survivor, *merged = _next_incidents(component, sampled)
         changed += merged
         if survivor.is_open:
             is_open.append(survivor)
-        if survivor not in component.incidents:
+        if survivor != before.get(survivor.incident_id):
             changed.append(survivor)
     return IncidentUpdate(_by_age(is_open), _by_age(changed))
+
+
+def _incident_until_now(one: Incident, now_ms: int) -> Incident:
+    """Apply rule 16 to an open incident."""
+    evidence = tuple(_evidence_until_now(each, now_ms) for each in one.evidence)
+    quiet_since_ms = None if one.quiet_since_ms is None else min(one.quiet_since_ms, now_ms)
+    return replace(one, since_ms=min(one.since_ms, now_ms), evidence=evidence, quiet_since_ms=quiet_since_ms)
+
+
+def _evidence_until_now(one: Evidence, now_ms: int) -> Evidence:
+    """Apply rule 16 to evidence."""
+    if max(one.since_ms, one.until_ms or 0) <= now_ms:
+        return one
+    until_ms = None if one.until_ms is None else min(one.until_ms, now_ms)
+    return replace(one, since_ms=min(one.since_ms, now_ms), until_ms=until_ms)
 
 
 def _components(known: Sequence[Incident], sampled: SampledEvidence) -> Iterator[_Component]:

@@ -27,6 +27,10 @@ No Kafka response contains the broker's time. But a coordinator writes the time 
    a single interval is enough for the correction. A correction stays valid until an interval contradicts it, also for
    an idle broker. The maximum error is the width of the interval. The width of the interval is the sum of three
    durations: the time between two successive commits to the broker, the duration of a batch, and VISIBLE_AFTER_MS.
+6. If the monitor's clock is set, each correction changes by the same amount in the opposite direction. So the corrected
+   times have no step. But if the whole machine was paused, its time since boot was wrong, and the clock is now right.
+   The next interval decides. If it contains only the correction from before the step, all corrections get their
+   earlier values again. After a step and after a start, a single interval is enough to change a correction.
 """
 
 from __future__ import annotations
@@ -59,6 +63,10 @@ class ClockOffset:
 
     lowest_ms: int
     highest_ms: int
+
+    def contains(self, offset_ms: int) -> bool:
+        """Return True if the clock offset can be `offset_ms`."""
+        return self.lowest_ms <= offset_ms <= self.highest_ms
 
     @property
     def middle_ms(self) -> float:
@@ -102,6 +110,10 @@ class BrokerClocks:
         self._ends: deque[OffsetsTopicEnds] = deque(maxlen=_SAMPLES)
         self._intervals: dict[int, deque[tuple[int, ClockOffset]]] = {}
         self._corrections_ms = dict(corrections_ms or {})
+        self._measured: set[int] = set()
+        """The brokers with an interval since the start or the last step (rule 6)."""
+        self._step_ms = 0
+        """The steps since the last decision (rule 6)."""
 
     def add_ends(self, ends: OffsetsTopicEnds) -> None:
         """Add the end offsets of one sample."""
@@ -116,6 +128,14 @@ class BrokerClocks:
             known = self._intervals.setdefault(broker, deque(maxlen=INTERVALS))
             known.append((records.received_ms, agreed))
 
+    def clock_was_set(self, step_ms: int) -> None:
+        """Apply rule 6: the monitor's clock was set forward by `step_ms`. If it was set back, `step_ms` is negative."""
+        self._corrections_ms = {broker: known_ms - step_ms for broker, known_ms in self._corrections_ms.items()}
+        self._step_ms += step_ms
+        self._ends.clear()
+        self._intervals.clear()
+        self._measured.clear()
+
     def offsets(self, now_ms: int, min_intervals: int = MIN_INTERVALS) -> Mapping[int, ClockOffset]:
         """Return the known clock offset of each broker at the monitor's time `now_ms` (rule 4)."""
         agreed_offsets = {}
@@ -128,14 +148,23 @@ class BrokerClocks:
         return agreed_offsets
 
     def corrections_ms(self, now_ms: int) -> Mapping[int, int]:
-        """Return the correction for each broker (rule 5)."""
+        """Return the correction for each broker (rules 5 and 6)."""
         first = self.offsets(now_ms, min_intervals=1)
-        unknown = {broker: offset for broker, offset in first.items() if broker not in self._corrections_ms}
-        for broker, offset in {**unknown, **self.offsets(now_ms)}.items():
-            if not offset.lowest_ms <= self._corrections_ms.get(broker, 0) <= offset.highest_ms:
+        new = {broker: offset for broker, offset in first.items() if broker not in self._measured}
+        for broker, offset in {**new, **self.offsets(now_ms)}.items():
+            if self._step_ms and broker in self._corrections_ms:
+                self._decide_step(self._corrections_ms[broker], offset)
+            if not offset.contains(self._corrections_ms.get(broker, 0)):
                 self._corrections_ms[broker] = offset.lowest_ms if offset.least_ms else 0
             self._corrections_ms.setdefault(broker, 0)
+            self._measured.add(broker)
         return dict(self._corrections_ms)
+
+    def _decide_step(self, correction_ms: int, offset: ClockOffset) -> None:
+        step_ms, self._step_ms = self._step_ms, 0
+        if offset.contains(correction_ms + step_ms) and not offset.contains(correction_ms):
+            for broker in self._corrections_ms.keys() - self._measured:
+                self._corrections_ms[broker] += step_ms
 
 
 def cluster_correction_ms(corrections_ms: Iterable[int]) -> int:

@@ -1,7 +1,7 @@
 """Compute the lag of each group from the lag of its partitions.
 
 The lag of a group is null if the lag of one of its partitions is unknown. The number of lost records is null instead of
-0 if the number of one partition is unknown. Rules 9 and 10 of `rates.py` describe when the rates and the time to catch
+0 if the number of one partition is unknown. Rules 10 and 11 of `rates.py` describe when the rates and the time to catch
 up are null. All other values of a group ignore partitions with an unknown value. Burrow shows all statuses that are
 worse than WARN as ERR. This monitor shows the name of the worst status.
 """
@@ -107,7 +107,7 @@ def group_lags(rows: pa.Table) -> pa.Table:
 
 
 def _rates(rows: pa.Table, group_ids: pa.ChunkedArray) -> Mapping[str, pa.ChunkedArray]:
-    """Return the rates of each group (rule 9 of `rates.py`)."""
+    """Return the rates of each group (rule 10 of `rates.py`)."""
     existing = rows.filter(pc.invert(pc.is_in(rows["unknown_reason"], value_set=DELETED)))
     sums = existing.group_by("group_id", use_threads=False).aggregate(
         [(name, "sum", _ALL_KNOWN) for name in RATES_SCHEMA.names]

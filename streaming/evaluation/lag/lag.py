@@ -94,10 +94,12 @@ class ClusterSample:
     `missing_topics` contains the topics that provably do not exist (rule 22 of `missing_topics.py`).
 
     All times are the cluster's time: the monitor's time plus `clock_correction_ms` (`broker_clocks.py`). If
-    `is_clock_known` is False, the correction is 0, and the times can be wrong. `clock_offsets` contains the known clock
-    offsets by broker. `newest_record_ms` is the latest time of all records that this process has read.
-    `unread_hidden_ends` maps partitions of `__consumer_offsets` to the end of the records that an open transaction has
-    hidden, if the query has not read these records yet (`with_unread_hidden_ends`).
+    `is_clock_known` is False, the correction is 0, and the times can be wrong. `clock_base_ms` is the cluster's time
+    minus the time since the boot of the monitor's machine. If it differs between two samples, the cluster's time had a
+    step of this difference. `clock_offsets` contains the known clock offsets by broker. `newest_record_ms` is the
+    latest time of all records that this process has read. `unread_hidden_ends` maps partitions of `__consumer_offsets`
+    to the end of the records that an open transaction has hidden, if the query has not read these records yet
+    (`with_unread_hidden_ends`).
     """
 
     sampled_at_ms: int
@@ -111,6 +113,7 @@ class ClusterSample:
     offsets_topic_leaders: Mapping[int, int] = field(default_factory=dict)
     clock_correction_ms: int = 0
     is_clock_known: bool = False
+    clock_base_ms: int = 0
     clock_offsets: Mapping[int, ClockOffset] = field(default_factory=dict)
     newest_record_ms: int | None = None
     missing_topics: frozenset[str] = frozenset()
@@ -120,6 +123,15 @@ class ClusterSample:
     def monitor_ms(self) -> int:
         """The time of the sample on the monitor's own clock, without the correction."""
         return self.sampled_at_ms - self.clock_correction_ms
+
+    @property
+    def leaders_ahead_ms(self) -> Mapping[int, int]:
+        """For each `__consumer_offsets` partition: the time of the leader's clock minus the cluster's time."""
+        return {
+            number: ends.sampled_at_ms - self.sampled_at_ms
+            for number, ends in self.offsets_topic.items()
+            if ends.sampled_at_ms is not None
+        }
 
     @property
     def deletion_time_ms(self) -> int | None:

@@ -17,11 +17,11 @@ from assignors.coordinator import coordinator_partition
 from streaming.combine.big_endian import Float64Array
 from streaming.evaluation.lag.group_lags import group_lags
 from streaming.evaluation.lag.lag import BLOCKED, ClusterSample, LagReport
-from streaming.evaluation.lag.lag_seconds import LAG_SECONDS_SCHEMA, lag_seconds, lowest_end_offset_since
+from streaming.evaluation.lag.lag_seconds import LAG_SECONDS_SCHEMA, end_offset_at, lag_seconds
 from streaming.evaluation.lag.next_offsets import FEW_OFFSETS
 from streaming.evaluation.lag.rates import RATES_SCHEMA, rates
 from streaming.evaluation.lag.retention.expiry import EXPIRY_SCHEMA, Starts, expiry
-from streaming.evaluation.lag.retention.lost_records import RETENTION_SCHEMA, Losses, retention
+from streaming.evaluation.lag.retention.lost_records import RETENTION_SCHEMA, Losses, LossKey, retention
 from streaming.evaluation.lag.retention.time_retention import RetentionMs, is_only_by_time, seconds_left
 from streaming.evaluation.lag.status import RECENT_END_OFFSETS_MS, STATUS_SCHEMA, Tails, status_names, statuses
 from streaming.evaluation.lag.stored.commit_windows import Windows
@@ -34,12 +34,14 @@ class LagEvaluation:
     """The values of all partitions of all groups at one sample.
 
     `partitions` has the columns of LAG_SCHEMA, LAG_SECONDS_SCHEMA, STATUS_SCHEMA, RETENTION_SCHEMA, EXPIRY_SCHEMA and
-    RATES_SCHEMA. `topic_loads` contains the known loads of all sampled topics.
+    RATES_SCHEMA. `topic_loads` contains the known loads of all sampled topics. `crossed` contains the partitions of
+    groups whose last step between two commits crosses the log start (rule 7 of `rates.py`).
     """
 
     report: LagReport
     partitions: pa.Table
     topic_loads: Mapping[str, TopicLoad] = field(default_factory=dict)
+    crossed: frozenset[LossKey] = frozenset()
 
     @cached_property
     def unblocked(self) -> pa.Table:
@@ -148,8 +150,8 @@ def evaluate_lag(  # noqa: PLR0913, PLR0917 - the inputs of one evaluation
         columns += [pa.nulls(partitions.num_rows, field.type) for field in STATUS_SCHEMA]
     else:
         rows = ends.rows(partitions["topic"].combine_chunks(), partitions["partition"].to_numpy())
-        offsets, is_known = lowest_end_offset_since(ends, rows, report.sampled_at_ms - RECENT_END_OFFSETS_MS)
-        reached_end = is_known & (offsets <= partitions["next_offset"].to_numpy())
+        end_offsets = end_offset_at(ends, rows, report.sampled_at_ms - RECENT_END_OFFSETS_MS)
+        reached_end = end_offsets <= partitions["next_offset"].to_numpy()
         lag = partitions["lag"].combine_chunks()
         columns += statuses(windows, lag, read_up_to_ms, reached_end, allowed_lag, _tails(partitions)).columns
     left = seconds_left(partitions["topic"], seconds, retained.topics)

@@ -11,18 +11,22 @@ between two samples. The first rule that applies determines the result:
    was sampled. The age of the oldest point is a lower bound of the lag in seconds. After the first sample, the lag is
    "at least 0 s". The monitor never extrapolates. The tool kafka-lag-exporter extrapolates, and showed a lag of three
    years (issue 496).
-4. `exact`: (o1, t1) is the last point whose offset is at most g. (o2, t2) is the next point.
+4. (o1, t1) is the last point whose offset is at most g. (o2, t2) is the next point. `at` is the time of the sample of
+   the report. If several samples have the offset o1, t1 is the time of the last sample with this offset. The record at
+   g was written after t1, and not later than t2.
+5. `at_least`: t2 - t1 is more than MAX_STEP_MS, and also more than MAX_STEP_SHARE * (at - t2). Usually, the monitor
+   took no samples between t1 and t2. So it is unknown when the record was written in this time. The lower bound is
+   at - t2. For example, the monitor was off for three days, and the first record was written one second before the
+   first new sample. Then the lag is "at least 0 s", and not three days.
+6. `exact` in all other cases:
 
        t = t2 - (o2 - g) * (t2 - t1) / (o2 - o1)        lag = at - t
 
-   `at` is the time of the sample of the report. If several samples have the offset o1, t1 is the time of the last
-   sample with this offset. The record at g was written after the last sample with the offset o1.
-
-The end offset never decreases between two points. So the true write time is also in (t1, t2]. The error is at most
-`within_seconds` = t2 - t1. With 60 points and a sample every 5 s, the error is at most 5 s for a lag below 30 s. For a
-larger lag, the error depends on how long the monitor has sampled. After one hour, the error is about 1/8 of the lag.
-After one day, the error is at most 1/4 of the lag. `stored/offset_points.py` describes how points are removed. The lag
-in seconds is never negative, NaN or infinite. The tool kafka-lag-exporter can show such values (issue 138).
+The error is at most `within_seconds` = t2 - t1. With 60 points and a sample every 5 s, the error is at most 5 s for a
+lag below 30 s. For a larger lag, the error depends on how long the monitor has sampled. After one hour, the error is
+about 1/8 of the lag. After one day, the error is at most 1/4 of the lag. `stored/offset_points.py` describes how points
+are removed. Rule 5 does not apply because points were removed: after two weeks, t2 - t1 is at most 0.36 * (at - t2).
+The lag in seconds is never negative, NaN or infinite. The tool kafka-lag-exporter can show such values (issue 138).
 
 The method comes from `LookupTable.scala` and `ConsumerGroupCollector.scala` in kafka-lag-exporter. The tests use the
 examples in `LookupTableSpec.scala`.
@@ -44,6 +48,10 @@ END_OFFSET_POINTS = 60
 
 These points use 960 bytes and cover a week. The time between two neighbouring points is about a quarter of their age.
 """
+
+MAX_STEP_MS = 100_000
+MAX_STEP_SHARE = 0.5
+"""Limits of rule 5. Usually, a restart of the monitor takes less time than MAX_STEP_MS."""
 
 UNKNOWN = "unknown"
 EXACT = "exact"
@@ -109,9 +117,20 @@ def _look_up(
     width_ms = (right_ms - points.times_ms[rows, left]).astype(np.float64)
     share = np.divide(right_offset - next_offsets, rise, out=np.zeros(len(rows)), where=rise > 0)
     age_ms = (at_ms - right_ms) + share * width_ms
-    oldest_age_ms, is_older = at_ms - points.times_ms[rows, 0], last_below < 0
-    kind = np.where(is_older, _AT_LEAST, _EXACT).astype(np.int8)
-    return kind, np.where(is_older, oldest_age_ms, age_ms) / 1000, width_ms / 1000
+    known_age_ms = at_ms - points.times_ms[rows, np.minimum(last_below + 1, right)]
+    is_bound = (last_below < 0) | (width_ms > np.maximum(MAX_STEP_MS, MAX_STEP_SHARE * known_age_ms))
+    kind = np.where(is_bound, _AT_LEAST, _EXACT).astype(np.int8)
+    return kind, np.where(is_bound, known_age_ms, age_ms) / 1000, width_ms / 1000
+
+
+def end_offset_at(ends: SampledOffsets, rows: Int64Array, at_ms: int) -> Int64Array:
+    """Return for each row the end offset in the last sample at or before `at_ms`, or else in the oldest sample.
+
+    The value is undefined for rows without samples.
+    """
+    last = ends.points.last_until(rows, np.full(len(rows), at_ms, dtype=np.int64))
+    offsets: Int64Array = ends.points.offsets[rows, np.maximum(last, 0)]
+    return offsets
 
 
 def lowest_end_offset_since(ends: SampledOffsets, rows: Int64Array, since_ms: int) -> tuple[Int64Array, BoolArray]:

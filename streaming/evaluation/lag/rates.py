@@ -25,20 +25,31 @@ consume rate of a group partition:
 6. The rate is unknown if the points cover less than MIN_SPAN_MS. Exception: if the last commit is older than the
    window, the rate is 0.
 
+7. The step between two commits *crosses* the log start if two conditions are true. First, the log start offset is above
+   the first committed offset and below the second. Second, the log start offset is at most the end offset of the
+   previous sample. Then retention perhaps deleted records of the step before the group consumed them. So the step
+   counts neither its records nor its time: all earlier points move by the offset and by the time of the step. After a
+   step of WINDOW_MS or more, the points are removed instead.
+   A deletion is not always a loss: every 30 s, Kafka Streams deletes the records of a repartition topic up to a
+   committed offset. Usually, this is the second committed offset of the step, so the first condition is false. If the
+   group commits more often than the monitor samples, the second condition is false while the group has little lag. If
+   the group has more lag, some of its steps do not count. If the monitor samples every 30 s or less often, the rate of
+   such a late group can be unknown.
+
 Rules for the produce rate of a topic partition:
 
-7. The monitor assumes that the end offset rises evenly between two samples. The monitor stores the sampled end offsets,
+8. The monitor assumes that the end offset rises evenly between two samples. The monitor stores the sampled end offsets,
    so the rate is known after a restart. The rate is unknown if the samples cover less than MIN_SPAN_MS. If the end
    offset decreases, all earlier samples are removed (`offset_points`, rule 2). They are also removed if the topic id
    shows a new topic.
 
 Rules for rows and groups:
 
-8. If the group is blocked, or if the topic or the partition does not exist, both rates are unknown. If the committed
+9. If the group is blocked, or if the topic or the partition does not exist, both rates are unknown. If the committed
    offset is greater than the end offset, the consume rate is unknown, because the group has not read up to this offset.
-9. The rate of a group is the sum of the rates of its partitions. Deleted partitions are ignored. If the rate of any
+10. The rate of a group is the sum of the rates of its partitions. Deleted partitions are ignored. If the rate of any
    other partition is unknown, the rate of the group is unknown.
-10. Time to catch up = lag / (consume rate - produce rate). The time to catch up is known only if two conditions are
+11. Time to catch up = lag / (consume rate - produce rate). The time to catch up is known only if two conditions are
     true. First, the lag is above 0. Second, the consume rate minus the produce rate is more than MIN_GAIN times the
     consume rate. A difference below this limit may be only an error of the two rates.
 """
@@ -46,13 +57,14 @@ Rules for rows and groups:
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from assignors import TopicPartition
-from streaming.combine.big_endian import Float64Array, Int64Array
+from streaming.combine.big_endian import BoolArray, Float64Array, Int64Array
 from streaming.evaluation.lag.lag import BLOCKED, END_BEFORE_COMMIT, PARTITION_DELETED, TOPIC_DELETED, LagReport
 from streaming.evaluation.lag.stored.sampled_offsets import SampledOffsets
 from streaming.evaluation.lag.stored.topic_partitions import grown
@@ -68,7 +80,7 @@ MIN_GAIN = 0.02
 RATES_SCHEMA = pa.schema([("consumed_records_per_second", pa.float64()), ("produced_records_per_second", pa.float64())])
 
 DELETED = pa.array([TOPIC_DELETED, PARTITION_DELETED])
-"""Reasons for an unknown lag of partitions that do not exist (rules 8 and 9)."""
+"""Reasons for an unknown lag of partitions that do not exist (rules 9 and 10)."""
 
 _WITHOUT_PRODUCE_RATE = pa.array([BLOCKED, TOPIC_DELETED, PARTITION_DELETED])
 _WITHOUT_CONSUME_RATE = pa.array([*_WITHOUT_PRODUCE_RATE.to_pylist(), END_BEFORE_COMMIT])
@@ -77,12 +89,22 @@ _NONE = -1
 """Placeholder for a missing point or a missing time."""
 
 
+class LogBounds(NamedTuple):
+    """The sampled log start offset and end offset of each row. NO_START and NO_END mean unknown."""
+
+    starts: Int64Array
+    ends: Int64Array
+
+
+NO_START, NO_END = -1, 2**63 - 1
+
+
 class CommitPoints:
-    """The last commits of many rows (rules 1 to 3). The caller assigns the row numbers.
+    """The last commits of many rows (rules 1 to 3 and 7). The caller assigns the row numbers.
 
     >>> points, row = CommitPoints(), np.array([0])
     >>> for at_ms in range(0, 120_001, 20_000):
-    ...     points.add(row, np.array([at_ms // 20]), np.array([at_ms]), at_ms, np.array([at_ms]))
+    ...     _ = points.add(row, np.array([at_ms // 20]), np.array([at_ms]), at_ms, np.array([at_ms]))
     >>> points.rates(row, np.array([120_000])).tolist()
     [50.0]
     """
@@ -93,35 +115,47 @@ class CommitPoints:
         self._times_ms: Int64Array = np.full((_FIRST_ROWS, POINTS), _NONE, dtype=np.int64)
         self._samples_of: Int64Array = np.full(_FIRST_ROWS, _NONE, dtype=np.int64)
         self._read_up_to_ms: Int64Array = np.full(_FIRST_ROWS, _NONE, dtype=np.int64)
+        self._ends: Int64Array = np.full(_FIRST_ROWS, NO_END, dtype=np.int64)
         self._samples = 0
 
-    def add(
+    def add(  # noqa: PLR0913, PLR0917 - one argument per input
         self,
         rows: Int64Array,
         offsets: Int64Array,
         commit_times_ms: Int64Array,
         sampled_at_ms: int,
         read_up_to_ms: Int64Array,
-    ) -> None:
-        """Add the last commits of one sample. The rows are distinct. A negative `read_up_to_ms` means unknown."""
+        log: LogBounds | None = None,
+    ) -> BoolArray:
+        """Add the last commits of one sample. The rows are distinct. A negative `read_up_to_ms` means unknown.
+
+        Return True for each row whose last step crosses the log start (rule 7). If `log` is None, no step crosses it.
+        """
         size = int(rows.max(initial=-1)) + 1
         self._offsets, self._times_ms = grown(self._offsets, size, _NONE), grown(self._times_ms, size, _NONE)
         self._samples_of = grown(self._samples_of, size, _NONE)
-        self._read_up_to_ms = grown(self._read_up_to_ms, size, _NONE)
+        self._read_up_to_ms, self._ends = grown(self._read_up_to_ms, size, _NONE), grown(self._ends, size, NO_END)
         times_ms = np.clip(commit_times_ms, 0, sampled_at_ms)
         last_offsets, last_ms = self._offsets[rows, -1], self._times_ms[rows, -1]
         starts = (self._samples_of[rows] != self._samples) | (last_ms == _NONE)
         starts |= (offsets < last_offsets) | (times_ms < last_ms) | ((times_ms == last_ms) & (offsets != last_offsets))
+        crosses = np.zeros(len(rows), dtype=np.bool_)
+        if log is not None:
+            crosses = ~starts & (last_offsets < log.starts) & (log.starts < offsets) & (log.starts <= self._ends[rows])
+            starts |= crosses & (times_ms - last_ms >= WINDOW_MS)
+            self._ends[rows] = log.ends
+            self._move(rows[crosses], (offsets - last_offsets)[crosses], (times_ms - last_ms)[crosses])
         read_before_ms = self._read_up_to_ms[rows]
         self._samples += 1
         self._samples_of[rows], self._read_up_to_ms[rows] = self._samples, read_up_to_ms
         self._times_ms[rows[starts]] = _NONE
         self._append(rows[starts], offsets[starts], times_ms[starts])
-        is_new = ~starts & (times_ms > last_ms)
+        is_new = ~starts & ~crosses & (times_ms > last_ms)
         pause_end_ms = np.minimum(read_before_ms, times_ms - WINDOW_MS)
         follows_pause = is_new & (pause_end_ms > last_ms)
         self._append(rows[follows_pause], last_offsets[follows_pause], pause_end_ms[follows_pause])
         self._append(rows[is_new], offsets[is_new], times_ms[is_new])
+        return crosses
 
     def forget(self, rows: Int64Array) -> None:
         """Remove the points of the given rows."""
@@ -141,6 +175,11 @@ class CommitPoints:
         rates: Float64Array = (newest - _offset_at(offsets, times_ms, begin_ms)) * 1000 / elapsed_ms
         is_known = (newest_ms - first_ms >= MIN_SPAN_MS) | (newest_ms <= read_up_to_ms - WINDOW_MS)
         return np.where(is_known & (newest_ms != _NONE) & (read_up_to_ms >= 0), rates, np.nan)
+
+    def _move(self, rows: Int64Array, offsets: Int64Array, times_ms: Int64Array) -> None:
+        """Move all points of each row, so that the last point becomes the new commit (rule 7)."""
+        self._offsets[rows] += offsets[:, np.newaxis]
+        self._times_ms[rows] += np.where(self._times_ms[rows] == _NONE, 0, times_ms[:, np.newaxis])
 
     def _append(self, rows: Int64Array, offsets: Int64Array, times_ms: Int64Array) -> None:
         """Append one point per row, or replace the last point if it is in the same slot (rule 2).
@@ -169,7 +208,7 @@ def _offset_at(offsets: Int64Array, times_ms: Int64Array, at_ms: Int64Array) -> 
 
 
 def produce_rates(ends: SampledOffsets, sampled_at_ms: int) -> Float64Array:
-    """Return the produce rate of each row of `ends` (rule 7). NaN means unknown.
+    """Return the produce rate of each row of `ends` (rule 8). NaN means unknown.
 
     >>> ends = SampledOffsets(limit=60)
     >>> for offset, at_ms in [(100, 0), (100, 30_000), (700, 60_000)]:
@@ -209,7 +248,7 @@ def known_produce_rates(ends: SampledOffsets, sampled_at_ms: int) -> Mapping[Top
 
 
 def rates(report: LagReport, ends: SampledOffsets, consumed: Float64Array | None) -> pa.Table:
-    """Return both rates of each row of the report (RATES_SCHEMA, rule 8). `ends` must contain the report's sample."""
+    """Return both rates of each row of the report (RATES_SCHEMA, rule 9). `ends` must contain the report's sample."""
     partitions = report.partitions
     rows = ends.rows(partitions["topic"].combine_chunks(), partitions["partition"].to_numpy())
     produced = np.append(produce_rates(ends, report.sampled_at_ms), np.nan)[rows]  # NO_ROW is the last entry
@@ -226,7 +265,7 @@ def _without(reasons: pa.Array, unknown: pa.Array, rates: Float64Array) -> pa.Ar
 
 
 def catch_up_seconds(lag: pa.Array, consumed: pa.Array, produced: pa.Array) -> pa.Array:
-    """Return the time to catch up in seconds (rule 10). All columns have the same length.
+    """Return the time to catch up in seconds (rule 11). All columns have the same length.
 
     >>> catch_up_seconds(pa.array([600, 600, 0]), pa.array([30.0, 10.0, 9.0]), pa.array([10.0, 30.0, 9.0])).to_pylist()
     [30.0, None, None]

@@ -5,10 +5,11 @@ The first rule that applies determines the status. The output contains the numbe
 
 1. CL <= A: OK. Then the group has read everything, so no other rule is needed.
 2. STOP, if two conditions are true. First, the time since the last commit is longer than the time from W's first commit
-   to W's last commit. Second, all end offsets of the last RECENT_END_OFFSETS_MS are greater than the next offset. If
-   the next offset has reached one of these end offsets, no unread record is older than RECENT_END_OFFSETS_MS. So the
-   unread records are new, and the status is not STOP. A client that has read everything does not have to commit (Burrow
-   issue 303). Rule 2 comes before rule 4, because rule 4 reports OK for an old lag of 0 in W (Burrow issue 290).
+   to W's last commit. Second, the next offset is below the *old end offset*: the end offset in the last sample that is
+   at least RECENT_END_OFFSETS_MS old. So an unread record is older than RECENT_END_OFFSETS_MS. If the next offset has
+   reached the old end offset, the unread records can be new, and the status is not STOP. A client that has read
+   everything does not have to commit (Burrow issue 303). If all samples are newer, the oldest sample has the old end
+   offset. Rule 2 comes before rule 4, because rule 4 reports OK for an old lag of 0 in W (Burrow issue 290).
 3. REWIND: a committed offset decreases, and all later commits stay below the offset before the decrease. Only the first
    decrease in W is checked. During rebalances, committed offsets often decrease for a short time and then increase
    again. Such a decrease is not REWIND. After a reset to the earliest offset, W still contains lags of 0 for some time.
@@ -66,7 +67,7 @@ STATUS_SCHEMA = pa.schema([("status", pa.int8()), ("status_rule", pa.int8()), ("
 """
 
 RECENT_END_OFFSETS_MS = 100_000
-"""Maximum age of the end offsets that rule 2 uses: 100 s. Burrow stores 10 end offsets and requests them every 10 s."""
+"""Minimum age of the old end offset of rule 2: 100 s. Burrow stores 10 end offsets and requests them every 10 s."""
 
 LONE_COMMIT_SILENCE_MS = 300_000
 """A window with a single commit gets STOP (rule 2) only after 5 minutes without a commit."""
@@ -100,7 +101,7 @@ def statuses(  # noqa: PLR0913, PLR0917 - the inputs of one evaluation
     """Evaluate all windows together. Returns one row per window (STATUS_SCHEMA). An unknown value is null.
 
     `lag` is CL, from end offsets that were requested after the commits were read. `reached_end` is True if the next
-    offset has reached an end offset of the last RECENT_END_OFFSETS_MS.
+    offset has reached the old end offset.
 
     >>> one = np.array([[100, 200, 300]])
     >>> every = np.ones((1, 3), dtype=np.bool_)

@@ -43,9 +43,9 @@ many old records in a short time. The monitor would also report silence before i
    the strategy changed more than once within the window. An upgrade to KIP-848 ends the condition, because only classic
    groups have eager and cooperative strategies.
 7. `duplicate_claims`: a record within the window shows that two members claimed the same partition for the same
-   generation.
+   generation. `sticky` members claim only partitions that they have revoked, so their claims are not compared.
 8. `subscription_mismatch`: the members have had different subscriptions for longer than `stuck_after_seconds`. During a
-   deployment, subscriptions can be different for a short time.
+   deployment, subscriptions can be different for a short time. Unknown subscriptions are not compared.
 
 The modules in `conditions/` find the conditions that the summaries do not show.
 """

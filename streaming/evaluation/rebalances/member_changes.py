@@ -11,6 +11,7 @@ import msgspec
 
 from streaming.evaluation.rebalances.partition_movement import member_key
 from streaming.group.members import GroupMember, TopicPartitions
+from streaming.group.snapshot import GroupSnapshot
 
 JOINED, GONE, REJOINED, RESUBSCRIBED = "joined", "gone", "rejoined", "resubscribed"
 """Kinds of member change. `rejoined`: a static member returned with a new member id."""
@@ -20,7 +21,9 @@ class MemberChange(msgspec.Struct, frozen=True):
     """The change of one member in a rebalance. If the member left, `revoked` contains all of its partitions.
 
     `revoked` and `assigned` do not contain the partitions that the member has both before and after the rebalance. If
-    the partitions before or after the rebalance are unknown, `revoked` and `assigned` are None.
+    the partitions before or after the rebalance are unknown, `revoked` and `assigned` are None. If a topic of a KIP-848
+    group was created again, the old and the new partitions are different partitions. So both fields can
+    contain `orders-0`.
     """
 
     member_id: str
@@ -46,6 +49,19 @@ def member_changes(
     after = {member_key(member): member for member in members_after}
     changes = (_change(before.get(key), after.get(key)) for key in sorted(before.keys() | after.keys()))
     return tuple(change for change in changes if change is not None)
+
+
+def with_old_names(changes: Iterable[MemberChange], before: GroupSnapshot) -> tuple[MemberChange, ...]:
+    """Replace topic ids in `revoked` by the names that the topics had before the rebalance."""
+    names = before.modern.topic_names if before.modern else {}
+    return tuple(
+        change
+        if change.revoked is None
+        else msgspec.structs.replace(
+            change, revoked=tuple(sorted((names.get(topic, topic), number) for topic, number in change.revoked))
+        )
+        for change in changes
+    )
 
 
 def _change(before: GroupMember | None, after: GroupMember | None) -> MemberChange | None:

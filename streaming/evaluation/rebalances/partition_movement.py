@@ -9,7 +9,8 @@ with a higher number is assigned. If a topic has a gap, `fewest_moves` is unknow
 No record shows that a topic was deleted, or created again with fewer partitions. So if a classic group no longer
 assigns a partition, the partition may no longer exist. A partition that may no longer exist counts as a partition
 without an owner, and `fewest_moves` is unknown. In a KIP-848 group, the coordinator knows which topics exist. So if no
-target contains a topic, the partitions of the topic are ignored.
+target contains a topic, the partitions of the topic are ignored. The targets contain topic ids. So a topic that was
+created again is a different topic (`topic_names.without_taken_names`).
 """
 
 from __future__ import annotations
@@ -146,7 +147,8 @@ def count_moves_between(
 ) -> tuple[int, int | None, bool]:
     """Return the number of moves, the smallest possible number of moves, and True if the smallest number is exact.
 
-    `is_whole` is False if a partition of a subscribed topic has no owner now.
+    `is_whole` is False if a partition of a subscribed topic has no owner now. If a partition moved and a subscription
+    is unknown, the smallest possible number is unknown.
     """
     owners, owners_now = _owners(then), _owners(held)
     moved = sum(owners_now.get(at, key) != key for at, key in owners.items())
@@ -156,7 +158,10 @@ def count_moves_between(
         return moved, None, False
     if not moved:
         return 0, 0, True
-    members = tuple(MemberSubscription(member_key(member), member.subscribed_topics or ()) for member in now)
+    subscribed = {member_key(member): member.subscribed_topics for member in now}
+    members = tuple(MemberSubscription(key, topics) for key, topics in subscribed.items() if topics is not None)
+    if len(members) < len(subscribed):
+        return moved, None, False
     counts = {topic: count for topic, count in partitions.items() if count is not None}
     necessary = count_moves(owners, GroupSpec(members, counts), GroupAssignment(dict(held)))
     return moved, necessary.fewest, necessary.is_exact

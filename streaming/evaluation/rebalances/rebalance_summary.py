@@ -74,7 +74,7 @@ def summarize(rebalance: Rebalance) -> RebalanceSummary:
         unowned_before_partitions=rebalance.movement.unowned_before_partitions,
         claimed_twice_partitions=len(rebalance.claims.claimed_twice),
         eager_claimers=rebalance.claims.eager_claimers,
-        subscriptions=rebalance.claims.subscriptions,
+        subscriptions=rebalance.claims.subscriptions or 0,
         group_type=rebalance.group_type,
     )
 

@@ -22,7 +22,7 @@ Row = Mapping[str, Any]
 
 _CONTINUES = frozenset({words.UPGRADED, words.DOWNGRADED})
 _GROUP_CAUSES = {
-    words.METADATA_CHANGED: "the number of assigned partitions of a subscribed topic rose",
+    words.METADATA_CHANGED: "a subscribed topic has more assigned partitions, or was created again",
     words.COOPERATIVE_FOLLOWUP: "the next round of a cooperative rebalance",
     words.UNEXPLAINED: "no record shows a cause",
 }

@@ -30,17 +30,20 @@ Rules:
    after the rebalance. A partition is known if a member has or claims the partition. The known partitions before the
    rebalance also include the partitions that then had no owner. So a partition that gets an owner again does not
    increase the number of known partitions. Both before and after the rebalance, the known partitions must have no gap.
+   In a KIP-848 group, a topic that was created again is a new topic, because its topic id differs.
    A lower number does not prove `metadata_changed`, because the leader may have left partitions without an owner.
    Samples are not used, because the monitor also reads records that are older than its first sample. After the record
    of an upgrade or downgrade, `metadata_changed` cannot be proven, because this record does not contain the partitions
    of members that left. In a share group, `metadata_changed` cannot be proven, because partitions are added to the
    group one by one. Streams groups are not checked for `metadata_changed`.
 7. A partition has moved if its present owner is different from its previous owner. A partition that had no owner
-   before, or has no owner now, has not moved. If a cooperative round withholds partitions, the moves of this round are
+   before, or has no owner now, has not moved. In a KIP-848 group, a topic that was created again has new partitions, so
+   they have not moved. If a cooperative round withholds partitions, the moves of this round are
    not counted. The next round is compared with the owners before the first round, so each move is counted once. The
    first rebalance after a downgrade is compared with the owners before the downgrade. `assignors.fairness` computes
-   `fewest_moves`. `fewest_moves` is None if a partition has no owner or several owners. For Kafka Streams,
-   `fewest_moves` is also None, because its assignor assigns tasks, not partitions.
+   `fewest_moves`. `fewest_moves` is None if a partition has no owner or several owners. It is also None if a partition
+   moved and the subscription of a member is unknown. For Kafka Streams, `fewest_moves` is also None, because its
+   assignor assigns tasks, not partitions.
 8. The sync time is the time that the group waited for the leader's assignment. The sync time ends at the timestamp of
    the record. Only the first record of a generation shows the sync time. If the computed sync time is longer than the
    longest rebalance timeout of the members, the sync time is unknown.
@@ -59,7 +62,14 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from streaming.evaluation.rebalances.claim_conflicts import RecordedClaims, recorded_claims
-from streaming.evaluation.rebalances.member_changes import GONE, JOINED, RESUBSCRIBED, MemberChange, member_changes
+from streaming.evaluation.rebalances.member_changes import (
+    GONE,
+    JOINED,
+    RESUBSCRIBED,
+    MemberChange,
+    member_changes,
+    with_old_names,
+)
 from streaming.evaluation.rebalances.partition_movement import (
     OwnersBefore,
     PartitionMovement,
@@ -74,8 +84,9 @@ from streaming.evaluation.rebalances.partition_movement import (
 from streaming.events import CLASSIC, CONSUMER, Position
 from streaming.group.members import GroupMember, TopicPartitions, members
 from streaming.group.modern import CURRENT_ASSIGNMENT, RESOLVED_REGEX, TARGET_ASSIGNMENT, is_assigning
-from streaming.group.not_known import unknown_bytes
+from streaming.group.not_known import hides_regex_topics, unknown_bytes
 from streaming.group.snapshot import DEAD, GroupSnapshot
+from streaming.group.topic_names import without_taken_names
 
 REBALANCE = "rebalance"
 STATIC_REJOIN = "static_rejoin"
@@ -190,8 +201,8 @@ def rebalance_between(baseline: RebalanceBaseline | None, after: GroupSnapshot) 
     if kind is None or after.position is None or after.generation_id is None:
         return None
     compared = before if kind in _COMPARED else None
-    then, now = None if compared is None else members(compared), members(after)
-    changes = () if then is None else member_changes(then, now)
+    then, now = None if compared is None else members(without_taken_names(compared, after)), members(after)
+    changes = () if compared is None or then is None else with_old_names(member_changes(then, now), compared)
     hidden = (TARGET_ASSIGNMENT,) if kind == REBALANCE and baseline and baseline.hides_owners else ()
     not_known = (*hidden, *(_not_known(compared) if compared else ()), *_not_known(after))
     is_complete = not _misses_members(compared) and not _misses_members(after)
@@ -294,15 +305,10 @@ def _kind_of_change(before: GroupSnapshot, after: GroupSnapshot) -> str | None:
 
 
 def _not_known(snapshot: GroupSnapshot) -> tuple[str, ...]:
-    """Return the names of the missing data. Current assignments are ignored, because only targets are compared.
-
-    In the log, an expression that the coordinator has not resolved yet is not missing data. In the polling mode, the
-    topics that match a regular expression count as missing data, because responses never contain these topics.
-    """
+    """Return the names of the missing data. Current assignments are ignored, because only targets are compared."""
     if snapshot.modern is None:
         return unknown_bytes(snapshot)
-    is_unresolved_yet = not snapshot.is_polled and snapshot.modern.regexes_are_unresolved_yet()
-    ignored = {CURRENT_ASSIGNMENT, *([RESOLVED_REGEX] if is_unresolved_yet else ())}
+    ignored = {CURRENT_ASSIGNMENT, *([] if hides_regex_topics(snapshot, snapshot.modern) else [RESOLVED_REGEX])}
     return tuple(name for name in snapshot.modern.not_known() if name not in ignored)
 
 

@@ -201,7 +201,7 @@ def _unknown(group: GroupFacts) -> Iterator[Trouble]:
     elif NO_FRESH_SAMPLE in group.lag.unknown:
         yield Trouble(UNKNOWN_RULE, "unknown", "lag and conditions unknown: the last sample of the brokers is too old")
     elif LOG_NOT_READ in group.lag.unknown:
-        yield Trouble(UNKNOWN_RULE, "lag unknown", "lag unknown: the monitor cannot read all of __consumer_offsets now")
+        yield Trouble(UNKNOWN_RULE, "lag unknown", "lag unknown: the monitor has not read all of __consumer_offsets")
     elif group.lag.unknown:
         yield Trouble(UNKNOWN_RULE, "lag unknown", f"lag unknown: {', '.join(group.lag.unknown).replace('_', ' ')}")
 

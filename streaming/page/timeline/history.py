@@ -6,9 +6,10 @@
 2. **Commit gaps.** A gap starts at `last_commit_time`. If no commit followed the rebalance, the picture shows only the
    part of the gap before the rebalance. `Gaps.unknown` counts all other gaps with an unknown start or duration. If two
    gaps overlap, touch or share a column, the picture shows one span.
-3. **Conditions.** A row about the end of a condition also contains the start time. A condition in the report of the
-   group lasts until the end of the window. For any other condition without a row about its end, the end is unknown. If
-   the end of a condition is unknown, its bar ends at the last measurement (rule 4).
+3. **Conditions.** A row about the end of a condition also contains the start time. If a condition is known to be
+   active at the end of the window, its bar lasts until the end of the window. For any other condition without a row
+   about its end, the end is unknown. If the end of a condition is unknown, its bar ends at the last measurement (rule
+   4).
 4. **Proof of measurements.** Each row of `group_lag` proves a measurement at the time of the row. The picture marks
    each period without a row that is longer than `streaming/past/silence.py` allows. Even in such a period, rebalances,
    members and commit gaps are complete (`silence.py`, rule 3).
@@ -105,12 +106,16 @@ class ConditionRow(NamedTuple):
 
 
 class LagPoint(NamedTuple):
-    """The highest lag of the group in an interval. None means unknown. `is_bound`: the lag is at least `records`."""
+    """The highest lag of the group in an interval. None means unknown. `is_bound`: the lag is at least `records`.
+
+    `at_ms` is the first time of the highest lag in the interval. If `records` is None, `at_ms` has no meaning.
+    """
 
     from_ms: int
     to_ms: int
     records: int | None
     is_bound: bool = False
+    at_ms: int = 0
 
 
 class Holding(NamedTuple):
@@ -239,7 +244,7 @@ def condition_bars(
 ) -> tuple[ConditionBars, ...]:
     """Return the conditions, sorted by their first start (rule 3).
 
-    `active` contains the name, the start and the text of each condition in the group's report.
+    `active` contains the name, the start and the text of each condition that is active at the end of the window.
     """
     ends: dict[tuple[str, int], tuple[int | None, str]] = {}
     for row in sorted(rows, key=lambda row: (row.sampled_ms, not row.active)):

@@ -12,7 +12,8 @@ lag of the partition. The lag of a group is the sum of the lags of its partition
    the report is unknown, each known lag of the group is only a lower bound.
 4. If a partition has rows but is not in the report, the sum includes the partition only until its last row. After an
    end row (`offset_deleted` or `not_subscribed`), the sum excludes the partition.
-5. The value of an interval is the highest lag in the interval. In periods without measurements, the value is unknown.
+5. The value of an interval is the highest known lag in the interval. In periods without measurements, the lag is
+   unknown. So the value of an interval is unknown only if the lag is unknown during the whole interval.
 
 A group with 1,000 partitions can have 20 million rows in seven days. All rows together would need several GB of memory.
 So the reader reads the rows in pieces, the oldest piece first.
@@ -149,23 +150,36 @@ class LagLine:
     def points(self, silences: Sequence[Span]) -> tuple[LagPoint, ...]:
         """Return the lag of each interval."""
         window = self._window
-        times, changes = _sum_by_time(np.concatenate(self._times), np.vstack(self._changes))
+        silent_at, silent = _silent(silences, window)
+        times, changes = _sum_by_time(np.concatenate([*self._times, silent_at]), np.vstack([*self._changes, silent]))
         totals = np.cumsum(changes, axis=0)
         edges = [window.from_ms + window.span_ms * number // LAG_INTERVALS for number in range(LAG_INTERVALS + 1)]
         last = np.searchsorted(times, edges, side="right") - 1
         return tuple(
-            _point(edges[number], edges[number + 1], totals[first : until + 1], silences, is_bound=self._is_bound)
-            for number, (first, until) in enumerate(pairwise(last.tolist()))
+            _point(edges[number], edges[number + 1], times[one], totals[one], is_bound=self._is_bound)
+            for number, one in enumerate(slice(first, until + 1) for first, until in pairwise(last.tolist()))
         )
 
 
-def _point(start: int, end: int, totals: _Totals, silences: Sequence[Span], *, is_bound: bool) -> LagPoint:
-    middle = (start + end) // 2
-    known = totals[(totals[:, _KNOWN] > 0) & (totals[:, _UNKNOWN] == 0)]
-    if not len(known) or any(one.from_ms <= middle <= one.to_ms for one in silences):
+def _silent(silences: Sequence[Span], window: Window) -> tuple[_Times, _Totals]:
+    """Return changes that make the lag unknown between two measurements (rule 5).
+
+    A silence starts after the measurement at `from_ms`, and ends with the measurement at `to_ms`. There is no
+    measurement at the start and at the end of the window.
+    """
+    starts = [one.from_ms + (one.from_ms > window.from_ms) for one in silences]
+    ends = [one.to_ms + (one.to_ms == window.to_ms) for one in silences]
+    unknown = _totals([_total(None, is_stored=True)] * len(silences))
+    return np.array([*starts, *ends], dtype=np.int64), np.vstack([unknown, -unknown])
+
+
+def _point(start: int, end: int, times: _Times, totals: _Totals, *, is_bound: bool) -> LagPoint:
+    known = np.flatnonzero((totals[:, _KNOWN] > 0) & (totals[:, _UNKNOWN] == 0))
+    if not len(known):
         return LagPoint(start, end, None)
-    highest = known[np.argmax(known[:, _RECORDS])]
-    return LagPoint(start, end, int(highest[_RECORDS]), is_bound or bool(highest[_MISSING]))
+    at = known[np.argmax(totals[known, _RECORDS])]
+    is_bound = is_bound or bool(totals[at, _MISSING])
+    return LagPoint(start, end, int(totals[at, _RECORDS]), is_bound, max(start, int(times[at])))
 
 
 def _values_of(rows: LagRows) -> _Totals:

@@ -33,6 +33,8 @@ from streaming.past.silence import LOOK_BACK_MS
 _LAG_COLUMNS: Final = "sampled_time, topic, partition, lag, unknown_reason, lag_seconds"
 _GAP_LOOK_BACK_MS: Final = HOUR_MS
 """A commit gap that ends in the window can belong to a rebalance before the window."""
+_CONDITION_LOOK_BACK_MS: Final = 25 * HOUR_MS
+"""A condition that started before the window has a row on each UTC date. The first sample of the date writes it."""
 
 
 class GroupTables:
@@ -70,9 +72,10 @@ class GroupTables:
         ]
 
     def conditions(self, window: Window) -> Sequence[ConditionRow]:
-        """Return the starts and ends of conditions."""
+        """Return the starts and ends of conditions, also of conditions that started before the window."""
         columns = "condition, active, since_time, sampled_time, detail"
-        sql = f"SELECT {columns} FROM stored WHERE {self._where('sampled_time', window)}"  # noqa: S608 - quoted
+        is_read = self._where("sampled_time", window.extend(_CONDITION_LOOK_BACK_MS))
+        sql = f"SELECT {columns} FROM stored WHERE {is_read}"  # noqa: S608 - quoted
         return [
             ConditionRow(
                 row["condition"],

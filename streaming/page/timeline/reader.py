@@ -27,6 +27,7 @@ from deltalake.exceptions import DeltaError
 from streaming.delta.cells import timestamp_ms, utc
 from streaming.delta.tables import COMMIT_GAPS, GROUP_CONDITIONS, GROUP_GENERATIONS, GROUP_LAG, REBALANCES, Table
 from streaming.errors import RemedyError
+from streaming.evaluation.conditions.condition_tracker import Condition
 from streaming.evaluation.limits import GroupLimits
 from streaming.evaluation.report import GroupReport
 from streaming.group.snapshot import UNKNOWN
@@ -106,6 +107,7 @@ class TimelineReader:
 class _GroupAtEnd(NamedTuple):
     """What is known about a group at the end of the window (rule 6). None means unknown.
 
+    `conditions` are active at the end of the window. If it is unknown which conditions are active, it is empty.
     `last_record_ms` is the time of the group's last record. `rebalances_ms` are the times of the group's last
     rebalances. `sampled_ms` is the time of the last sample, if the cluster is ready and the window ends now.
     """
@@ -117,6 +119,7 @@ class _GroupAtEnd(NamedTuple):
     lag: Lags | None
     max_lag_seconds: float | None
     sampled_ms: int | None = None
+    conditions: Sequence[Condition] = ()
 
 
 def _present_group(watched: WatchedCluster, report: GroupReport) -> _GroupAtEnd:
@@ -125,6 +128,7 @@ def _present_group(watched: WatchedCluster, report: GroupReport) -> _GroupAtEnd:
     lag = None
     if watched.lag is not None and not report.is_blocked:
         lag = watched.lag.by_partition.get(report.group_id, {})
+    is_ready = watched.phase == READY
     return _GroupAtEnd(
         report=report,
         members=None if report.members.snapshot is None else _holdings(report),
@@ -132,7 +136,8 @@ def _present_group(watched: WatchedCluster, report: GroupReport) -> _GroupAtEnd:
         rebalances_ms=[one.timestamp_ms for one in record.rebalance_history.recent] if record else (),
         lag=lag,
         max_lag_seconds=report.limits.max_lag_seconds,
-        sampled_ms=view.sample.sampled_at_ms if watched.phase == READY and view.sample else None,
+        sampled_ms=view.sample.sampled_at_ms if is_ready and view.sample else None,
+        conditions=report.conditions if is_ready else (),
     )
 
 
@@ -146,6 +151,7 @@ def _past_group(past: PastGroup, limits: GroupLimits | None) -> _GroupAtEnd:
         rebalances_ms=[timestamp_ms(row["record_time"]) for row in past.rebalances],
         lag=lag if past.measurement.is_recent and not report.is_blocked else None,
         max_lag_seconds=limits.max_lag_seconds if limits else None,
+        conditions=report.conditions,
     )
 
 
@@ -184,7 +190,7 @@ class _Reading:
         generations = self._generations(group)
         lag = self._lag(group.lag, group.max_lag_seconds)
         measured_ms = max((one for one in (lag.proved_until_ms, group.sampled_ms) if one is not None), default=None)
-        active = [(one.name, one.since_ms, one.detail) for one in group.report.conditions]
+        active = [(one.name, one.since_ms, one.detail) for one in group.conditions]
         rows = self._read(GROUP_CONDITIONS, lambda: tables.conditions(window), ())
         if self._unreadable:
             names = ", ".join(self._unreadable)

@@ -85,7 +85,7 @@ def _lag(timeline: Timeline) -> Iterator[str]:
         yield "The lag is unknown."
         return
     highest, last = max(known, key=lambda point: point.records or 0), timeline.lag[-1]
-    at = moment(highest.from_ms, timeline.window)
+    at = moment(highest.at_ms, timeline.window)
     yield f"Highest lag: {lag_text(highest)} (at {at}). Last lag: {lag_text(last)}."
     if timeline.above_limit:
         yield f"For {duration(_total_ms(timeline.above_limit) / 1000)}, the {above_limit_text(timeline)}."

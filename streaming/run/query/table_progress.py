@@ -24,9 +24,9 @@ import logging
 
 import msgspec
 
+from streaming.config.types.paths import canonical_location
 from streaming.delta.on_disk import DeltaTables, TableProgress
 from streaming.errors import STAYS, RemedyError
-from streaming.spark.checkpoint import canonical_location
 from streaming.spark.files import Files
 
 PROGRESS_FILE = "table_progress.json"

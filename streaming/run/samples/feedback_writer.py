@@ -7,7 +7,9 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from streaming.combine.combiner import GROUP_KIND, PARTITION_KIND, StateRow
 from streaming.combine.partition_state import CommitsVanished, encode_partition_event
+from streaming.evaluation.group_update import GroupState
 from streaming.evaluation.lag.lag import ClusterSample
+from streaming.evaluation.rebalances.failed_rebalances import SkipDecisions
 from streaming.events import ExternalFact, TopicsSampled, encode_event
 from streaming.feedback.external_facts import pending_facts
 from streaming.spark.checkpoint_files import FEEDBACK_FOLDER
@@ -32,11 +34,13 @@ PendingFacts = Mapping[str, tuple[ExternalFact, ...]]
 
 def pending_by_group(view: MonitorView, sample: ClusterSample) -> PendingFacts:
     """Return the facts that the group states do not contain yet, by group id."""
-    return {
-        group_id: facts
-        for group_id, record in view.groups.items()
-        if (facts := pending_facts(record.snapshot, sample, view.decided_skips, record.pending))
-    }
+    pending = {group_id: _pending_facts(record, sample, view.decided_skips) for group_id, record in view.groups.items()}
+    return {group_id: facts for group_id, facts in pending.items() if facts}
+
+
+def _pending_facts(record: GroupState, sample: ClusterSample, decisions: SkipDecisions) -> tuple[ExternalFact, ...]:
+    is_complete = record.evaluation is None or record.evaluation.is_complete
+    return pending_facts(record.snapshot, sample, decisions, record.pending, is_verdict_complete=is_complete)
 
 
 class FeedbackWriter:

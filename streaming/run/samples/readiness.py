@@ -5,11 +5,25 @@ A cluster is ready if the query is running, the log is read to its end, and all 
 three minutes. So the cluster is not ready if one of these partitions has no leader for LEADERLESS_MS. The last entries
 of a partition can be transaction markers, which clients do not receive. So the monitor compares positions with the end
 of the log, and does not wait for a record at the last offset.
+
+A running query can fall behind, for example if a batch hangs. Then the newest commits are missing, and healthy groups
+look late. So the cluster is not ready in two cases, until the query has read the log to its end again:
+
+1. A record has been unread for longer than `max_unread_ms`. Some seconds are normal, because a record waits for the end
+   of the running batch and for the end of the next batch. The time starts at the first sample after the monitor saw
+   the record. It ends at the last sample before the monitor read the query's positions. So the time does not contain
+   slow answers of brokers.
+2. The previous sample is older than `max_unread_ms`, for example because the machine was suspended. So it is unknown
+   since when records have been unread. The cluster was already not ready, because the previous sample was stale.
+
+A sample without the end of every partition sets no targets. So only the targets of earlier samples count then.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping
 
 from streaming.evaluation.incidents.evidence import LEADERLESS_MS
@@ -18,23 +32,38 @@ from streaming.evaluation.lag.lag import ClusterSample
 EVALUATED_WITHIN_SAMPLES = 10
 """After the query has read the log, wait for verdicts for at most this number of samples (one per second)."""
 
+_log = logging.getLogger(__name__)
+
 
 class Readiness:
     """Decides whether the query has reached its target positions. Several threads use this object.
 
-    After each start of the query, `targets_of` computes the target positions from the first sample that is sufficient.
-    The targets are the ends of the partitions of `__consumer_offsets`. In the polling mode, the target is the position
-    after the last event of the first complete poll.
+    `targets_of` returns the target positions of a sample. The targets are the ends of the partitions of
+    `__consumer_offsets`. In the polling mode, the target is the position after the last event of the first complete
+    poll. So rule 1 never applies there: if the query hangs, the last complete poll becomes too old
+    (`Poller.is_fresh`). After each start of the query, the cluster becomes ready when the query has reached the targets
+    of the first sample that is sufficient.
+
+    All times are times since the boot of the machine. They include suspensions, and they do not change if the clock is
+    set (`wall_clock.boot_time_ms`). `_unread` contains the targets of earlier samples that the query has not reached.
+    Each target has the time of the sample that followed, because brokers can answer late.
     """
 
     def __init__(
         self,
+        cluster: str,
         source_is_alive: Callable[[], bool],
         targets_of: Callable[[ClusterSample], Mapping[int, int] | None],
+        max_unread_ms: float,
     ) -> None:
+        self._cluster = cluster
         self._source_is_alive = source_is_alive
         self._targets_of = targets_of
+        self._max_unread_ms = max_unread_ms
         self._targets: Mapping[int, int] | None = None
+        self._last_targets: Mapping[int, int] | None = None
+        self._unread = deque[tuple[int, Mapping[int, int]]]()
+        self._sampled_ms: int | None = None
         self._caught_up = False
         self._samples_since_read = 0
         self._lock = threading.Lock()
@@ -44,7 +73,7 @@ class Readiness:
     def start_over(self) -> None:
         """Reset the readiness when the query starts: it must first read the records that were written meanwhile."""
         with self._lock:
-            self._targets, self._caught_up, self._samples_since_read = None, False, 0
+            self._forget()
         self.report_progress()
 
     def report_progress(self) -> None:
@@ -69,27 +98,65 @@ class Readiness:
         commits before these positions. `is_evaluated` is True if the group states already contain all facts of the
         sample. If new groups appear all the time, it is possibly never True (`EVALUATED_WITHIN_SAMPLES`).
 
-        If a partition has no leader for LEADERLESS_MS, the cluster is not ready until the query has read the log to its
-        end again. A shorter time without a leader is normal when a broker restarts.
+        If a partition has no leader for LEADERLESS_MS, or if rule 1 or 2 applies, the cluster is not ready until the
+        query has read the log to its end again. A shorter time without a leader is normal when a broker restarts.
         """
         with self._lock:
-            if self._is_without_leader(sample):
-                self._targets, self._caught_up, self._samples_since_read = None, False, 0
+            since_boot_ms = sample.sampled_at_ms - sample.clock_base_ms
+            if self._is_without_leader(sample, since_boot_ms):
+                self._forget()
                 return False
+            reason = self._why_behind(positions, since_boot_ms)
+            if reason:
+                self._report(reason)
+                self._forget()
+            targets = self._targets_of(sample)
             if self._targets is None:
-                self._targets = self._targets_of(sample)
+                self._targets = targets
             if self._targets is not None and not self._caught_up and is_caught_up(positions, self._targets):
                 self._samples_since_read += 1
                 self._caught_up = is_evaluated or self._samples_since_read >= EVALUATED_WITHIN_SAMPLES
+            self._last_targets = targets if self._samples_since_read else None
             return self._caught_up and self._source_is_alive()
 
-    def _is_without_leader(self, sample: ClusterSample) -> bool:
+    def _forget(self) -> None:
+        self._targets, self._caught_up, self._samples_since_read = None, False, 0
+        self._last_targets = None
+        self._unread.clear()
+
+    def _why_behind(self, positions: Mapping[int, int], since_boot_ms: int) -> str:
+        """Return why new commits can be missing (rules 1 and 2), or an empty text if no rule applies."""
+        before_ms = since_boot_ms if self._sampled_ms is None else self._sampled_ms
+        self._sampled_ms = since_boot_ms
+        if since_boot_ms - before_ms > self._max_unread_ms:
+            return (
+                f"the last sample was {(since_boot_ms - before_ms) / 1000:.0f} seconds old, so commits can be missing"
+            )
+        if self._last_targets is not None:
+            self._unread.append((since_boot_ms, self._last_targets))
+        while self._unread and is_caught_up(positions, self._unread[0][1]):
+            self._unread.popleft()
+        unread_ms = before_ms - self._unread[0][0] if self._unread else 0
+        if unread_ms > self._max_unread_ms:
+            seconds = f"{unread_ms / 1000:.0f} seconds"
+            return f"the monitor is at least {seconds} behind its source. The monitor is late, not the groups"
+        return ""
+
+    def _report(self, reason: str) -> None:
+        if self._caught_up:
+            _log.warning(
+                "%s: %s. Until the monitor has read the new records, the lag of all groups is unknown",
+                self._cluster,
+                reason,
+            )
+
+    def _is_without_leader(self, sample: ClusterSample, since_boot_ms: int) -> bool:
         if self._targets_of is not log_ends or not sample.leaderless_offsets_topic_partitions:
             self._leaderless_since_ms = None
             return False
         if self._leaderless_since_ms is None:
-            self._leaderless_since_ms = sample.monitor_ms
-        return sample.monitor_ms - self._leaderless_since_ms >= LEADERLESS_MS
+            self._leaderless_since_ms = since_boot_ms
+        return since_boot_ms - self._leaderless_since_ms >= LEADERLESS_MS
 
 
 def log_ends(sample: ClusterSample) -> Mapping[int, int] | None:

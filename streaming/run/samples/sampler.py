@@ -36,8 +36,8 @@ A sample of 10,000 groups takes about one CPU second. The values of a sample are
 class AfterSample:
     """The steps after a sample, in the order of the fields.
 
-    The steps `lag_causes`, `lag_tables` and `upkeep` run only while the cluster is ready. When the cluster has been
-    ready once, `conditions` and `incidents` run after every sample.
+    The steps `conditions`, `lag_causes`, `lag_tables` and `upkeep` run only while the cluster is ready, because records
+    can be missing otherwise. When the cluster has been ready once, `incidents` run after every sample.
     """
 
     feedback: Feedback
@@ -111,10 +111,10 @@ class Sampler:
             ready=self.readiness.after(before.health.positions, sample, is_evaluated=is_evaluated),
             before=before.health,
         )
-        if ready or before.health.was_ready:
+        if ready:
             after.conditions.after_sample(sample, lag, self.lag_watch.silence(lag))
-            if ready:
-                after.lag_causes.after_sample(sample, lag)
+            after.lag_causes.after_sample(sample, lag)
+        if ready or before.health.was_ready:
             after.incidents.after_sample(sample, after.conditions, after.lag_causes, is_ready=ready)
         if ready:
             after.feedback.send_vanished(now, sample)

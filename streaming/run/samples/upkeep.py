@@ -10,7 +10,7 @@ from datetime import date, timedelta
 
 from streaming.delta.cells import utc
 from streaming.delta.on_disk import DeltaTables
-from streaming.delta.table_files import find_table_damage
+from streaming.delta.table_files import UnusableTableError, find_table_damage
 from streaming.errors import REPAIR_REMEDY
 from streaming.spark.causes import plain_cause
 from streaming.spark.folder import local_folder
@@ -74,7 +74,7 @@ class Upkeep:
 
 
 def _damage_text(path: str) -> str | None:
-    with suppress(OSError):
+    with suppress(OSError, UnusableTableError):
         folder = local_folder(path)
         if folder is not None and (damage := find_table_damage(folder, reads_rows=True)):
             return f"{damage}: stop the monitor and {REPAIR_REMEDY}"

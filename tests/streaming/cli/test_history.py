@@ -202,10 +202,10 @@ def test_a_missing_table_or_group_is_an_error_with_the_remedy(tmp_path: Path) ->
     assert "no rebalance of 'nobody'" in unknown.output
 
 
-def conditions_in(folder: Path, *changes: tuple[int, bool, str]) -> None:
+def conditions_in(folder: Path, *changes: tuple[int, bool, str], since: int = 1) -> None:
     """Write changes of the condition flapping_member as the monitor does: (second, is active, detail)."""
     for second, active, detail in changes:
-        condition = Condition("flapping_member", 1000, detail)
+        condition = Condition("flapping_member", since * 1000, detail)
         change = ConditionChange("g", condition, active=active, read_up_to_ms=second * 1000)
         table = arrow_table(GROUP_CONDITIONS, condition_rows("prod", second * 1000, [change]))
         write_deltalake(str(folder / GROUP_CONDITIONS.name), table, mode="append", partition_by=list(PARTITIONED_BY))
@@ -221,16 +221,27 @@ def test_conditions_are_sorted_by_time_and_active_conditions_come_last(tmp_path:
     were the present ones: 17 rebalances, when there were 107.
     """
     folder = tables_with(tmp_path, *rows_of(LIFE[:3]))
-    conditions_in(folder, (1, True, FLAP_THRESHOLD), (91, False, FLAP_THRESHOLD), (92, True, FLAP_THRESHOLD))
+    conditions_in(folder, (1, True, FLAP_THRESHOLD), (91, False, FLAP_THRESHOLD))
+    conditions_in(folder, (92, True, FLAP_THRESHOLD), since=92)
     lines = run(folder, "g").stdout.splitlines()
     assert [line for line in lines if "flapping" in line] == [
         f"1970-01-01 00:00:01.000  flapping member: {FLAP_THRESHOLD}",
         f"1970-01-01 00:01:31.000  flapping member ended after 90 seconds: {FLAP_THRESHOLD}",
         f"1970-01-01 00:01:32.000  flapping member: {FLAP_THRESHOLD}",
-        f"since 1970-01-01 00:00:01 flapping member: {FLAP_THRESHOLD} (as of 1970-01-01 00:01:32)",
+        f"since 1970-01-01 00:01:32 flapping member: {FLAP_THRESHOLD} (as of 1970-01-01 00:01:32)",
     ]
     assert "generation 2" in lines[1], "sorted by time"
     assert len(run(folder, "g", "--json").stdout.splitlines()) == 3, "only rows of `rebalances`"
+
+
+def test_a_condition_starts_at_the_same_time_as_on_the_page(tmp_path: Path) -> None:
+    """The monitor caught up, so it saw the start 84 s late. The lines were 7 minutes apart, but showed 8 minutes."""
+    folder = tables_with(tmp_path, *rows_of(LIFE[:3]))
+    conditions_in(folder, (85, True, FLAP_THRESHOLD), (501, False, FLAP_THRESHOLD))
+    assert [line for line in run(folder, "g").stdout.splitlines() if "flapping" in line] == [
+        f"1970-01-01 00:00:01.000  flapping member: {FLAP_THRESHOLD}",
+        f"1970-01-01 00:08:21.000  flapping member ended after 8 minutes: {FLAP_THRESHOLD}",
+    ]
 
 
 def test_conditions_before_the_first_shown_rebalance_are_omitted_unless_they_are_active(tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+import msgspec
+
 from streaming.combine.commits import canonical_key
 from streaming.combine.gaps import CommitGap
 from streaming.events import Position
@@ -49,6 +51,16 @@ class Gap:
 
 
 @dataclass
+class Ended:
+    """A group after its tombstone, while it can still be an upgrade or downgrade."""
+
+    tombstone_ms: int
+    clock_seconds: int
+    last_offset: int
+    rows: list[CommitGap]
+
+
+@dataclass
 class PartitionModel:
     """State of one `__consumer_offsets` partition that is read record by record."""
 
@@ -58,8 +70,9 @@ class PartitionModel:
     missing: int = -1
     live: dict[bytes, Commit] = field(default_factory=dict)
     in_generation: dict[bytes, list[int]] = field(default_factory=dict)
-    last_boundary: dict[bytes, tuple[int, int]] = field(default_factory=dict)
+    last_boundary: dict[bytes, tuple[int | None, int]] = field(default_factory=dict)
     open: dict[bytes, Gap] = field(default_factory=dict)
+    ended: dict[bytes, Ended] = field(default_factory=dict)
     closed: list[CommitGap] = field(default_factory=list)
 
     def read(self, record: LogRecord) -> None:
@@ -70,6 +83,8 @@ class PartitionModel:
         self.clock_seconds = max(self.clock_seconds, record.timestamp_ms // 1000)
         for group in [group for group, gap in self.open.items() if self.clock_seconds > gap.until_seconds]:
             self.close(group, "round_passed")
+        for group in [group for group, ended in self.ended.items() if self.clock_seconds > ended.clock_seconds]:
+            self.closed += self.ended.pop(group).rows
         try:
             self.apply_record(record)
         except UndecodableRecord:
@@ -90,14 +105,22 @@ class PartitionModel:
         group, group_id = group_bytes(key), reported[0]
         is_metadata = kind.name.endswith("GROUP_METADATA")
         if is_metadata and decoded.value is None:
-            self.close(group, "group_deleted")
-            self.last_boundary.pop(group, None)
+            self.apply_tombstone(group, record)
         elif kind is RecordType.GROUP_METADATA and decoded.value["members"]:
             self.apply_boundary(group, group_id, decoded.value["generation"], record)
         elif kind in TARGET_EPOCHS and decoded.value is not None:
             self.apply_boundary(group, group_id, decoded.value["assignmentEpoch"], record)
         elif kind is RecordType.GROUP_METADATA or kind in GROUP_EPOCHS:
             self.apply_membership_change(group)
+
+    def apply_tombstone(self, group: bytes, record: LogRecord) -> None:
+        """End the group. Its row waits, because the next boundary can show that the group was not deleted."""
+        before = len(self.closed)
+        self.close(group, "group_deleted")
+        rows, self.closed = self.closed[before:], self.closed[:before]
+        if group in self.last_boundary:
+            _, last_offset = self.last_boundary.pop(group)
+            self.ended[group] = Ended(record.timestamp_ms, self.clock_seconds, last_offset, rows)
 
     def apply_membership_change(self, group: bytes) -> None:
         """From now on, a commit is possibly that of an operator."""
@@ -124,6 +147,12 @@ class PartitionModel:
 
     def apply_boundary(self, group: bytes, group_id: str, generation_id: int, record: LogRecord) -> None:
         """Open a gap at a rebalance."""
+        if ended := self.ended.pop(group, None):
+            is_continued = ended.tombstone_ms == record.timestamp_ms
+            closed_by = "next_rebalance" if is_continued else "group_deleted"
+            self.closed += [msgspec.structs.replace(row, closed_by=closed_by) for row in ended.rows]
+            if is_continued:
+                self.last_boundary[group] = (None, ended.last_offset)
         last_generation, last_offset = self.last_boundary.get(group, (None, None))
         if last_generation == generation_id:
             return

@@ -272,7 +272,7 @@ def test_config_check_refuses_invalid_entries_also_for_one_group(file: Path) -> 
 def test_the_report_and_the_series_of_a_group_have_its_limits(file: Path) -> None:
     """Rules compare the lag of a group with the exported limits, and take the team from `group_info`."""
     file.write_text("[[groups]]\nmatch = 'orders'\nteam = 'shop'\nmax_lag_seconds = 60\nseverity = 'warning'\n")
-    monitor_state = ClusterWatch(load_settings(file), lambda: 0).monitor_state
+    monitor_state = ClusterWatch(load_settings(file), lambda: 0, lambda: 0).monitor_state
     group_ids = ("orders", "payments")
     monitor_state.put_batch([GroupState(advanced([written(0, 1)], GroupSnapshot(name))) for name in group_ids], [])
     monitor_state.put_sample(ClusterSample(0), None)

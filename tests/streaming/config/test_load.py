@@ -125,7 +125,7 @@ def test_every_setting_is_an_environment_variable_too(section: str, key: str, mo
         assert getattr(getattr(load_settings(None), section), key) == os.environ[variable]
     elif key in TOGETHER:
         assert any(key in line for line in errors(None))
-    elif section == "paths" or key == "basic_auth_users_file":
+    elif key in {"checkpoint", "basic_auth_users_file"}:
         assert os.environ[variable] in getattr(getattr(load_settings(None), section), key)
     else:
         places = (f"{section}.{key}".replace("__", "."), f"{section}: {key} ".replace("__", "."))
@@ -280,6 +280,10 @@ def test_each_master_url_of_sparks_documentation_is_accepted(file: Path, master:
         *(
             (f"[spark]\ndriver_memory = '{size}'", "spark.driver_memory", "write a whole number and a unit")
             for size in ("banana", "", "1024", "1.5g", "0g", "1 g", "1gb", "-1g")
+        ),
+        *(
+            (f"[paths]\ntables = '/x/{name}'", "paths.tables", "delta-rs cannot write tables to such a path")
+            for name in ("[prod]", "a|b", "a^b", "a\\b")
         ),
         ("[spark.conf]\n'spark.master' = 'foo'", "spark.conf: spark.master", "write local, local[N]"),
         ("[spark.conf]\n'spark.driver.memory' = '1024'", "spark.conf: spark.driver.memory", "a unit"),

@@ -45,6 +45,7 @@ SECRETS = st.tuples(*[st.text("abXY01/:@?&=+#%;.-~ '\"\\é€\n", max_size=6)] *
 
 Document = dict[str, object]
 SASL: Document = {"protocol": "SASL_PLAINTEXT", "mechanism": "PLAIN", "username": "monitor"}
+TLS: Document = {"protocol": "SSL"}
 OAUTH: Document = {
     "protocol": "SASL_SSL",
     "mechanism": "OAUTHBEARER",
@@ -225,6 +226,18 @@ BREAKS: list[Document] = [
     {"kafka": {"security": {**OAUTH, "oauth_token_endpoint": f"https://me:{MARKER}@id/token"}}},
     {"kafka": {"security": {**OAUTH, "oauth_token_endpoint": f"ftp://me:{MARKER}@id/token"}}},
     {"kafka": {"security": {**OAUTH, "oauth_token_endpoint": f"id/t?client_secret={MARKER}"}}},
+    *(
+        {"kafka": {"security": {**security, name: text}}}
+        for name, security in {
+            "password_file": SASL,
+            "oauth_client_secret_file": OAUTH,
+            "key_file": TLS,
+            "key_password_file": TLS,
+            "certificate_file": TLS,
+            "ca_file": TLS,
+        }.items()
+        for text in (MARKER, f"/{MARKER}", f"-----BEGIN PRIVATE KEY-----\nMII/{MARKER}\n" + 300 * "x")
+    ),
     {"clusters": {"eu": MARKER}},
     {
         "clusters": {
@@ -265,6 +278,29 @@ def test_a_secret_is_in_no_error(way: str, broken: Document) -> None:
         checked = CliRunner().invoke(config, ["check", "--config", str(file)])
     assert checked.exit_code != 0
     assert MARKER not in f"{refused.value} {checked.output}"
+
+
+@pytest.mark.parametrize(
+    "metrics",
+    [
+        {"basic_auth_users_file": f"admin:{MARKER}"},
+        {"tls_certificate_file": "/etc/hostname", "tls_key_file": f"-----BEGIN PRIVATE KEY-----\n{MARKER}"},
+        {"tls_certificate_file": MARKER, "tls_key_file": "key.pem"},
+    ],
+    ids=["users", "key", "certificate"],
+)
+def test_a_secret_instead_of_the_path_of_a_file_of_the_port_is_not_shown(
+    metrics: Document, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The message contained the text as the path of a missing file, also a whole private key."""
+    monkeypatch.chdir(tmp_path)
+    Path("key.pem").write_text("")
+    Path("key.pem").chmod(0o600)
+    with given_as({"metrics": metrics}, "file") as file:
+        checked = CliRunner().invoke(config, ["check", "--config", str(file)])
+    assert checked.exit_code != 0
+    assert "the file in metrics." in checked.output
+    assert MARKER not in checked.output
 
 
 @pytest.mark.parametrize("command", ["history", "what-if"])

@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, Field, write_deltalake
+from deltalake.exceptions import DeltaError
 from deltalake.schema import PrimitiveType
 
 from streaming.combine.partition_state import DecodeFailure
@@ -17,7 +18,7 @@ from streaming.delta import on_disk as delta_module
 from streaming.delta.on_disk import DeltaTables, TableVersionError
 from streaming.delta.rows import arrow_table, quarantine_rows
 from streaming.delta.stored import stored_rows
-from streaming.delta.table_files import find_table_damage, log_entry
+from streaming.delta.table_files import UnusableTableError, find_table_damage, log_entry
 from streaming.delta.tables import GROUP_GENERATIONS, PARTITIONED_BY, QUARANTINE, SCHEMA_VERSION, TABLES
 from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.group.snapshot import GroupSnapshot
@@ -143,6 +144,53 @@ def test_each_failed_append_is_reported_to_the_checkpoint_that_wrote(
     monkeypatch.setattr(delta_module, "_commit", original_commit)
     writers["one"].append(QUARANTINE, rows_at([1]))
     assert failures == {"one": 2, "two": 1}, "the successful append does not count"
+
+
+class PanicException(BaseException):
+    """A panic of delta-rs. It is not an `Exception`."""
+
+
+def test_a_panic_of_delta_rs_is_an_error_and_a_counted_write_failure(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A panic ended the thread in which Spark calls Python, so the monitor waited for ever, without a log line."""
+    tables, failures = open_tables(root), list[str]()
+    tables.on_write_failure = lambda: failures.append("append")
+
+    def panic(*_: object, **__: object) -> None:
+        raise PanicException("Invalid object store url")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(delta_module, "write_deltalake", panic)
+        with pytest.raises(DeltaError, match="Invalid object store url"):
+            tables.append(QUARANTINE, rows_at([1]))
+        with pytest.raises(DeltaError, match="Invalid object store url"):
+            tables.append_batch(QUARANTINE, rows_at([1]), 0)
+    assert failures == ["append", "append"]
+    monkeypatch.setattr(DeltaTable, "vacuum", panic)
+    monkeypatch.setattr(DeltaTable, "transaction_version", panic)
+    assert len(tables.tidy(LONG_AGO)) == len(TABLES)
+    with pytest.raises(DeltaError, match="Invalid object store url"):
+        tables.progress()
+    monkeypatch.setattr(DeltaTable, "create", panic)
+    with pytest.raises(UnusableTableError, match=r"cannot be opened \(Invalid object store url\)"):
+        open_tables(root)
+
+
+def test_two_monitors_that_start_at_the_same_time_set_the_same_properties(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a change of `versions_kept_hours`, one of two monitors ended and asked for a repair of its tables."""
+    open_tables(root)
+    original = delta_module._set_properties
+
+    def set_after_the_other_monitor(delta_table: DeltaTable, properties: dict[str, str]) -> None:
+        monkeypatch.setattr(delta_module, "_set_properties", original)
+        DeltaTables(str(root), versions_kept_hours=5).open_all()
+        original(delta_table, properties)
+
+    monkeypatch.setattr(delta_module, "_set_properties", set_after_the_other_monitor)
+    DeltaTables(str(root), versions_kept_hours=5).open_all()
 
 
 def test_an_append_that_lost_its_last_line_is_damage(root: Path) -> None:

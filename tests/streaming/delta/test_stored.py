@@ -84,6 +84,20 @@ def test_a_file_that_makes_delta_rs_panic_is_a_read_error_and_damage_that_a_repa
     assert find_table_damage(LocalFolder(root / QUARANTINE.name), reads_rows=True)
 
 
+def test_a_file_that_only_queries_cannot_read_is_damage_that_a_repair_finds(root: Path) -> None:
+    """Arrow read the file, but the restore did not. So the cluster was never ready, and the repair found no damage."""
+    file = next((root / QUARANTINE.name).rglob("*.parquet"))
+    stored = bytearray(file.read_bytes())
+    stored[-11] ^= 64  # the end of the footer
+    file.write_bytes(stored)
+    assert pq.ParquetFile(file).read(use_threads=False).num_rows == 2
+    with pytest.raises(TableReadError, match="cannot be read"):
+        stored_rows(str(root), QUARANTINE)
+    damage = find_table_damage(LocalFolder(root / QUARANTINE.name), reads_rows=True)
+    assert damage is not None
+    assert file.name in damage.name
+
+
 def test_a_checkpoint_that_makes_delta_rs_panic_is_a_read_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """About one of 1,000 changed bytes in a checkpoint has this effect."""
 

@@ -10,6 +10,7 @@ from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
@@ -17,7 +18,7 @@ from streaming.delta.log_entries import TRANSACTIONS
 from streaming.delta.on_disk import DeltaTables
 from streaming.delta.table_files import LOG, UnusableTableError, check_tables, find_table_damage
 from streaming.delta.table_repair import repair_table
-from streaming.delta.tables import GROUP_CONDITIONS, INCIDENTS, LAG_CAUSES, REBALANCES, Table
+from streaming.delta.tables import GROUP_CONDITIONS, INCIDENTS, LAG_CAUSES, PARTITIONED_BY, REBALANCES, Table
 from streaming.errors import STAYS
 from streaming.spark.folder import LocalFolder
 from tests.streaming.spark.checkpoints import as_nobody, empty, fill_with_garbage, truncate
@@ -26,6 +27,7 @@ Damage = Callable[[Path], None]
 VERSIONS = 8
 CLUSTER = "a b/ü"
 CHECKPOINT = 4
+OF_CHECKPOINT = f"{LOG}/{CHECKPOINT:020}.checkpoint.parquet"
 
 
 @pytest.fixture(scope="session")
@@ -34,8 +36,8 @@ def undamaged_table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table = tmp_path_factory.mktemp("tables") / REBALANCES.name
     for version in range(VERSIONS):
         properties = CommitProperties(custom_metadata={TRANSACTIONS: "1"}, app_transactions=[Transaction("a", version)])
-        rows = pa.table({"cluster": [CLUSTER], "row": [version]})
-        write_deltalake(str(table), rows, mode="append", partition_by=["cluster"], commit_properties=properties)
+        rows = pa.table({"cluster": [CLUSTER], "date": ["2026-11-27"], "row": [version]})
+        write_deltalake(str(table), rows, mode="append", partition_by=[*PARTITIONED_BY], commit_properties=properties)
         if version == CHECKPOINT:
             DeltaTable(str(table)).create_checkpoint()
     return table
@@ -64,7 +66,7 @@ FILES: Mapping[str, Callable[[Path], Path]] = {
     "the last entry": lambda table: table / entry(7),
     "an entry in between": lambda table: table / entry(6),
     "an entry before the checkpoint": lambda table: table / entry(2),
-    "the checkpoint": lambda table: table / LOG / f"{CHECKPOINT:020}.checkpoint.parquet",
+    "the checkpoint": lambda table: table / OF_CHECKPOINT,
     "the hint": lambda table: table / LOG / "_last_checkpoint",
     "rows": first_rows,
 }
@@ -73,6 +75,7 @@ DAMAGES: Mapping[str, Damage] = {
     "truncated": truncate,
     "garbage": fill_with_garbage,
     "removed": Path.unlink,
+    "replaced by a folder": lambda path: (path.unlink(), path.mkdir())[0],
 }
 REFUSED: Mapping[str, tuple[int | None, str]] = {
     "the last entry": (7, "restored to version 6"),
@@ -90,15 +93,11 @@ def test_a_damaged_table_is_refused_by_name_and_repaired_without_deleting_files(
 ) -> None:
     """Some damage ended every start in a traceback. An empty log entry was skipped, and its rows were lost."""
     DAMAGES[damage](FILES[file](table))
-    if file not in REFUSED or (file, damage) == (
-        "the last entry",
-        "removed",
-    ):  # `run.query.table_progress` detects it
+    if file not in REFUSED or (file, damage) == ("the last entry", "removed"):  # `run.query.table_progress` detects it
         assert find_table_damage(LocalFolder(table)) is None
         return
-    with pytest.raises(
-        UnusableTableError, match=f"^table {table} is damaged .*: run `rebalance-monitor rebuild"
-    ) as refused:
+    message = f"^table {table} is damaged .*: run `rebalance-monitor rebuild"
+    with pytest.raises(UnusableTableError, match=message) as refused:
         check_tables(str(table.parent))
     assert len(str(refused.value).splitlines()) == 1
     assert refused.value.exit_code == STAYS
@@ -136,26 +135,34 @@ def fill_the_rows(path: Path) -> None:
     path.write_bytes(stored[:4] + bytes(len(stored) // 2) + stored[4 + len(stored) // 2 :])
 
 
+def replace(old: str, new: str) -> Damage:
+    """Return damage that replaces a text."""
+
+    def replace_text(path: Path) -> None:
+        stored = path.read_text()
+        assert old in stored
+        path.write_text(stored.replace(old, new))
+
+    return replace_text
+
+
 VALID_BUT_WRONG: Mapping[str, tuple[str, Damage, int | None]] = {
     "the first entry without actions": (entry(0), lambda path: path.write_text("{}"), None),
     "the first entry cut after its first line": (entry(0), cut_after(1), None),
     "the first entry cut after its second line": (entry(0), cut_after(2), None),
     "the last entry with a number as action": (entry(7), lambda path: path.write_text('{"add":5}'), 7),
-    "the last entry with an action without fields": (entry(7), lambda path: path.write_text('{"add":{}}'), None),
+    "the last entry with an action without fields": (entry(7), lambda path: path.write_text('{"add":{}}'), 7),
+    "the last entry with a changed name of a field": (entry(7), replace("modificationTime", "modibicationTime"), 7),
+    "the last entry with a changed name in its transaction": (entry(7), replace('"version"', '"veRsion"'), 7),
+    "the last entry with statistics that are not JSON": (entry(7), replace('\\"nullCount\\"', '\\"nullCount\\b'), 7),
+    "the last entry with a changed name of its rows": (entry(7), replace("/part-", ">part-"), 7),
+    "an entry without a schema": (entry(6), lambda path: path.write_text('{"metaData":{"id":null}}'), 6),
     "an entry without actions": (entry(6), lambda path: path.write_text("{}"), 6),
     "an entry cut before its rows": (entry(6), cut_after(1), 6),
     "an entry cut before its transaction": (entry(6), cut_after(2), 6),
     "the last entry cut before its rows": (entry(7), cut_after(1), 7),
-    "the checkpoint with garbage between its first and last bytes": (
-        f"{LOG}/{CHECKPOINT:020}.checkpoint.parquet",
-        fill_the_middle,
-        8,
-    ),
-    "the checkpoint with garbage in its rows": (
-        f"{LOG}/{CHECKPOINT:020}.checkpoint.parquet",
-        fill_the_rows,
-        8,
-    ),
+    "the checkpoint with garbage between its first and last bytes": (OF_CHECKPOINT, fill_the_middle, 8),
+    "the checkpoint with garbage in its rows": (OF_CHECKPOINT, fill_the_rows, 8),
 }
 """Files that delta-rs accepts or opens with an internal error. The number of rows after a repair is None if the table
 is moved aside.
@@ -166,14 +173,15 @@ is moved aside.
 def test_a_log_that_is_valid_but_incomplete_is_refused_and_the_repair_it_names_works(table: Path, case: str) -> None:
     """The repair ended with exit code 78 and asked to run itself, for ever.
 
-    An entry that was cut after a line was accepted. Its rows and the identifier of its batch were lost.
+    An entry that was cut after a line was accepted. Its rows and the identifier of its batch were lost. One changed
+    character in the name of a data file moved the whole table aside, because delta-rs could not remove the file.
     """
     name, damage, rows = VALID_BUT_WRONG[case]
     if name == entry(0):
-        (table / LOG / f"{CHECKPOINT:020}.checkpoint.parquet").unlink()
+        (table / OF_CHECKPOINT).unlink()
         (table / LOG / "_last_checkpoint").unlink()
     damage(table / name)
-    with pytest.raises(UnusableTableError, match=rf"^table {table} is damaged \({LOG}.* --repair-tables`"):
+    with pytest.raises(UnusableTableError, match=rf"^table {table} is damaged \(.* --repair-tables`"):
         check_tables(str(table.parent))
     repaired = repair(table, table.with_name("aside"))
     check_tables(str(table.parent))
@@ -186,9 +194,7 @@ def test_an_entry_of_a_different_program_may_have_other_counts(table: Path) -> N
     """Spark writes an entry without actions if a statement changes nothing. Its metrics have other meanings."""
     commit = '{"commitInfo":{"operation":"MERGE","operationMetrics":{"numFilesAdded":"3"},"engineInfo":"Spark"}}'
     (table / entry(VERSIONS)).write_text(f"{commit}\n")
-    (table / entry(7)).write_text(
-        (table / entry(7)).read_text().replace(f'"{TRANSACTIONS}":"1"', f'"{TRANSACTIONS}":"x"')
-    )
+    replace(f'"{TRANSACTIONS}":"1"', f'"{TRANSACTIONS}":"x"')(table / entry(7))
     check_tables(str(table.parent))
 
 
@@ -219,6 +225,35 @@ def test_a_repair_does_not_move_a_table_with_an_unreadable_file_aside(table: Pat
         assert not Path(root, "aside").exists()
 
 
+@pytest.mark.parametrize("is_cut", [False, True])
+@pytest.mark.parametrize("has_parts", [False, True])
+def test_a_checkpoint_of_a_different_program_is_no_damage(table: Path, has_parts: bool, is_cut: bool) -> None:
+    """Rule 3. Spark can write a checkpoint in several parts, or with a UUID in its name. The repair moved the table."""
+    log = table / LOG
+    checkpoint = table / OF_CHECKPOINT
+    rows = pq.read_table(checkpoint)
+    names = [f"{number:010}.{2:010}" for number in (1, 2)] if has_parts else ["80a083e8-7026-4e79-81be-64bd76c43a11"]
+    paths = [log / f"{CHECKPOINT:020}.checkpoint.{name}.parquet" for name in names]
+    for at, path in enumerate(paths):
+        pq.write_table(rows.slice(3, None) if at else rows.slice(0, 3 if has_parts else None), path)
+    checkpoint.unlink()
+    (log / "_last_checkpoint").unlink()
+    for version in range(CHECKPOINT):
+        (table / entry(version)).unlink()
+    if is_cut:
+        empty(paths[-1])
+        assert str(find_table_damage(LocalFolder(table))) == f"{LOG}/{paths[-1].name} is empty"
+        return
+    check_tables(str(table.parent))
+    assert DeltaTable(str(table)).to_pyarrow_table().num_rows == VERSIONS
+
+
+def test_a_hint_with_too_many_brackets_is_ignored(table: Path) -> None:
+    """The start ended with a RecursionError."""
+    (table / LOG / "_last_checkpoint").write_text(10_000 * "[")
+    check_tables(str(table.parent))
+
+
 def test_a_missing_entry_with_the_version_of_the_last_checkpoint_is_refused_and_replaced(table: Path) -> None:
     """With a real table, readers needed only the checkpoint, but each append failed with "Invalid table version"."""
     DeltaTable(str(table)).create_checkpoint()
@@ -233,7 +268,7 @@ def test_a_missing_entry_with_the_version_of_the_last_checkpoint_is_refused_and_
     check_tables(str(table.parent))
     rows = DeltaTable(str(table)).to_pyarrow_table()
     assert rows.num_rows == VERSIONS
-    write_deltalake(str(table), rows.slice(0, 1), mode="append", partition_by=["cluster"])
+    write_deltalake(str(table), rows.slice(0, 1), mode="append")
     assert DeltaTable(str(table)).to_pyarrow_table().num_rows == VERSIONS + 1
 
 
@@ -247,7 +282,7 @@ LOSSES: Mapping[str, tuple[Damage, Collection[str]]] = {
     "missing rows": (lambda table: first_rows(table).unlink(), {CLUSTER}),
     "the whole table": (fill_all_entries, {CLUSTER, "two"}),
     "an entry of the log": (lambda table: empty(table / entry(6)), {CLUSTER, "two"}),
-    "the log's checkpoint": (lambda table: empty(table / LOG / f"{CHECKPOINT:020}.checkpoint.parquet"), ()),
+    "the log's checkpoint": (lambda table: empty(table / OF_CHECKPOINT), ()),
 }
 
 
@@ -258,13 +293,13 @@ def test_a_repair_reports_the_clusters_that_lose_rows_before_it_moves_a_file(tab
     The repair gave the table a higher version, so the check of the progress found no loss. After the repair of a log,
     the check found the loss only until other clusters had written the same number of versions again.
     """
-    write_deltalake(str(table), pa.table({"cluster": ["two"], "row": [0]}), mode="append")
+    write_deltalake(str(table), pa.table({"cluster": ["two"], "date": ["2026-11-27"], "row": [0]}), mode="append")
     damage, expected = LOSSES[loss]
     damage(table)
     reported: set[str] = set()
 
     def files() -> list[Path]:
-        return sorted([*table.glob("cluster=*/*"), *table.glob(f"{LOG}/*.json")])
+        return sorted([*table.glob("cluster=*/*/*"), *table.glob(f"{LOG}/*.json")])
 
     def on_loss(clusters: Collection[str]) -> None:
         reported.update(clusters)
@@ -282,12 +317,21 @@ def test_a_table_that_cannot_be_repaired_is_moved_aside_as_a_whole(table: Path) 
     fill_all_entries(table)
     aside = table.with_name("aside")
     repaired = repair(table, aside)
-    moved_to = f"{aside}/{table.name}"
-    assert repaired == (
-        f"{table}: cannot be repaired. The table was moved to {moved_to}, and the monitor creates a new table"
-    )
+    moved = f"The table was moved to {aside}/{table.name}, and the monitor creates a new table"
+    assert repaired == f"{table}: cannot be repaired. {moved}"
     assert not table.exists()
     check_tables(str(table.parent))
+
+
+@pytest.mark.parametrize("damage", [fill_all_entries, lambda table: empty(table / entry(6))], ids=["all", "one entry"])
+def test_a_table_whose_folder_is_a_link_to_a_different_disk_is_repaired(table: Path, damage: Damage) -> None:
+    """The repair renamed files. Between two file systems this fails, so each repair ended with the same error."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as other_disk:
+        shutil.move(table, other_disk)
+        table.symlink_to(Path(other_disk, table.name))
+        damage(table)
+        repair(table, table.with_name("aside"))
+        check_tables(str(table.parent))
 
 
 def test_rows_without_a_log_are_a_damaged_table_and_a_missing_folder_is_not(table: Path, tmp_path: Path) -> None:
@@ -319,8 +363,13 @@ def test_a_table_whose_creation_was_killed_is_created_again(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("restored", [GROUP_CONDITIONS, INCIDENTS, LAG_CAUSES])
-def test_a_start_reads_the_rows_from_which_it_restores_its_state(tmp_path: Path, restored: Table) -> None:
-    """Rule 4. The monitor was never ready, `doctor` and `rebuild` succeeded, and no message named the repair."""
+@pytest.mark.parametrize("folder", ["plain", "why?", "a*", "a b#1", "50%"])
+def test_a_start_reads_the_rows_from_which_it_restores_its_state(tmp_path: Path, folder: str, restored: Table) -> None:
+    """Rule 4. The monitor was never ready, `doctor` and `rebuild` succeeded, and no message named the repair.
+
+    In a path with `?` or `*`, the check found damage in every table, and the repair removed all rows.
+    """
+    tmp_path = tmp_path / folder
     tables = DeltaTables(str(tmp_path))
     tables.open_all()
     row = {"cluster": "eu", "date": date(2026, 11, 26)}
@@ -328,7 +377,7 @@ def test_a_start_reads_the_rows_from_which_it_restores_its_state(tmp_path: Path,
     check_tables(str(tmp_path))
     (file,) = (tmp_path / restored.name).glob("cluster=*/*/*.parquet")
     fill_the_rows(file)
-    with pytest.raises(UnusableTableError, match=rf"^table {tmp_path}/{restored.name} is damaged .*--repair-tables`"):
+    with pytest.raises(UnusableTableError, match=rf"^table .*/{restored.name} is damaged .*--repair-tables`"):
         check_tables(str(tmp_path))
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date
@@ -13,6 +16,7 @@ import pytest
 from deltalake import DeltaTable
 
 from streaming.delta.on_disk import COMMITS_PER_CHECKPOINT, DeltaTables
+from streaming.delta.table_files import UnusableTableError, check_tables, log_entry
 from streaming.delta.table_repair import repair_table
 from streaming.delta.tables import GROUP_LAG, QUARANTINE, REBALANCES, TABLES
 from streaming.run.samples.upkeep import Upkeep
@@ -161,6 +165,63 @@ def test_an_append_succeeds_after_another_program_changed_the_table(tmp_path: Pa
     other.optimize.compact()
     assert tables.append_batch(QUARANTINE, rows_at([3]), 3)
     assert stored_offsets(tmp_path) == [1, 2, 3]
+
+
+FEATURES: Mapping[str, Mapping[str, object]] = {
+    "to read": {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["x"], "writerFeatures": ["x"]},
+    "to write": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["rowTracking", "domainMetadata"]},
+    "of a later format": {"minReaderVersion": 99, "minWriterVersion": 99},
+}
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_a_table_with_an_unsupported_feature_is_refused_and_no_repair_moves_it(tmp_path: Path, feature: str) -> None:
+    """The start named the repair, and the repair moved the whole table. Or the query failed for ever."""
+    DeltaTables(str(tmp_path)).open_all()
+    table = tmp_path / REBALANCES.name
+    (table / log_entry(1)).write_text(json.dumps({"protocol": FEATURES[feature]}))
+    unsupported = f"^table {table} has a Delta feature that this monitor does not support .*remove the feature"
+    for use in (
+        lambda: check_tables(str(tmp_path)),
+        lambda: DeltaTables(str(tmp_path)).open_all(),
+        lambda: repair_table(LocalFolder(table), tmp_path / "aside", lambda _: None),
+    ):
+        with pytest.raises(UnusableTableError, match=unsupported) as refused:
+            use()
+        assert "repair" not in str(refused.value)
+    assert (table / log_entry(1)).exists()
+
+
+def test_a_table_whose_old_log_entries_were_removed_by_another_process_is_still_the_same_table(tmp_path: Path) -> None:
+    """The run ended with the advice to restore the table from a backup. But no row was missing.
+
+    A second monitor shortened the log while the brokers of the first one did not answer for some hours.
+    """
+    tables, other = open_tables(tmp_path), open_tables(tmp_path, "other")
+    tables.append_batch(QUARANTINE, rows_at([0]), 0)
+    for batch_id in range(2 * COMMITS_PER_CHECKPOINT):
+        other.append_batch(QUARANTINE, rows_at([1]), batch_id)
+    some_hours_ago = time.time() - 3 * 3600
+    for path in (tmp_path / QUARANTINE.name / "_delta_log").iterdir():
+        os.utime(path, (some_hours_ago, some_hours_ago))
+    other.tidy(LONG_AGO)
+    assert log_files(tmp_path)[0] != "00000000000000000000.json"
+    assert tables.last_batch() == 0
+    assert tables.append_batch(QUARANTINE, rows_at([2]), 1)
+
+
+def test_a_table_that_was_replaced_while_the_monitor_ran_is_not_used(tmp_path: Path) -> None:
+    """If the new table had more versions than the old table, the monitor continued with the new table."""
+    for root, commits in ((tmp_path / "old", 1), (tmp_path / "new", 3)):
+        tables = open_tables(root)
+        for batch_id in range(commits):
+            tables.append_batch(QUARANTINE, rows_at([batch_id]), batch_id)
+    tables = open_tables(tmp_path / "old")
+    shutil.rmtree(tmp_path / "old" / QUARANTINE.name)
+    shutil.copytree(tmp_path / "new" / QUARANTINE.name, tmp_path / "old" / QUARANTINE.name)
+    (failure,) = tables.tidy(LONG_AGO).values()
+    assert "was replaced" in str(failure)
+    assert stored_offsets(tmp_path / "old") == [0, 1, 2]
 
 
 def test_files_of_a_killed_writer_are_removed(after_a_month: Path) -> None:

@@ -229,8 +229,8 @@ def test_an_unsupported_java_fails_with_the_command_that_installs_one(monkeypatc
     ("metrics", "status", "text"),
     [
         ({}, OK, "127.0.0.1:0 can be used"),
-        ({"basic_auth_users_file": "/nowhere/users"}, FAILED, "/nowhere/users cannot be read"),
-        ({"tls_certificate_file": "/nowhere/c", "tls_key_file": "/nowhere/k"}, FAILED, "/nowhere/k cannot be read"),
+        ({"basic_auth_users_file": "/etc/no-users"}, FAILED, "/etc/no-users cannot be read"),
+        ({"tls_certificate_file": "/etc/no-c", "tls_key_file": "/etc/no-k"}, FAILED, "/etc/no-k cannot be read"),
         ({"host": "192.0.2.1"}, FAILED, "cannot listen on 192.0.2.1:0"),
     ],
 )

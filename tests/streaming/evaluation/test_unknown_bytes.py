@@ -13,6 +13,7 @@ from streaming.evaluation.assignment.leader import Leader
 from streaming.evaluation.evaluate import RecordedGroup, evaluate
 from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.evaluation.lag.unsubscribed import ReadTopics, read_topics
+from streaming.evaluation.rebalances.condition_detectors import SUBSCRIPTION_MISMATCH, Limits, conditions
 from streaming.evaluation.rebalances.rebalances import Rebalance
 from streaming.evaluation.snapshot_evaluation import Evaluation, evaluate_snapshot
 from streaming.group.not_known import not_known
@@ -120,6 +121,28 @@ def test_a_cause_that_may_be_in_the_unknown_bytes_is_unknown_and_not_unexplained
     found, _ = last_rebalance(before, [owner("a", 0, 1), without(SUBSCRIPTION, owner("b", 2, 3))])
     assert found.causes is None
     assert found.primary_cause is None
+
+
+@pytest.mark.parametrize(
+    ("members", "subscriptions", "why"),
+    [
+        ([owner("a"), without(SUBSCRIPTION, owner("b"))], 1, "the other member may subscribe to the same topics"),
+        ([without(SUBSCRIPTION, owner("a")), without(SUBSCRIPTION, owner("b"))], None, "all are unknown"),
+        (
+            [owner("a"), member("b", topics=["sales"]), without(SUBSCRIPTION, owner("c"))],
+            2,
+            "two subscriptions certainly differ",
+        ),
+    ],
+)
+def test_an_unknown_subscription_is_not_a_different_subscription(
+    members: list[ClassicMember], subscriptions: int | None, why: str
+) -> None:
+    """Before, it counted as a subscription of its own. So `subscription_mismatch` was active without a mismatch."""
+    found, record = last_rebalance([owner("a")], members)
+    assert found.claims.subscriptions == subscriptions, why
+    is_active = SUBSCRIPTION_MISMATCH in conditions(record.rebalance_history.recent, 3_600_000, Limits())
+    assert is_active == (subscriptions == 2), why
 
 
 def test_moves_are_known_one_generation_after_the_bytes_are_known() -> None:

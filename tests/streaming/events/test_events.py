@@ -175,7 +175,7 @@ def test_topic_names_come_from_records_of_older_coordinators() -> None:
     value = record_value(layout, 0, topics=[topic])
     key = record_key(layout, groupId="g")
     assert log_event(decode(key, value), POSITION) == ("g", TopicsNamed(POSITION, {ID: "orders"}))
-    assert log_event(decode(key, None), POSITION) == ("g", TopicsNamed(POSITION, {}))
+    assert log_event(decode(key, None), POSITION) == ("g", TopicsNamed(POSITION, None))
 
 
 def test_a_classic_group_is_written_and_tombstoned() -> None:

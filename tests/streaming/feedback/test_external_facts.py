@@ -142,6 +142,17 @@ def test_names_are_requested_as_long_as_a_row_waits_for_them_even_after_the_grou
     assert facts_for(gone, pending=[advanced([TopicsSampled({"orders": IDENTIFIED})], waiting)]) == ()
 
 
+def test_a_verdict_that_waits_for_racks_gets_one_sample_after_its_record() -> None:
+    """The racks did not change, so the comparison with the state finds nothing to send."""
+    record = written(10, 1, [member("m", {"orders": [0, 1]}, rack_id="r1")])
+    known = advanced([record, TopicsSampled({"orders": TopicMetadata(2, 5, RACKS)})])
+    assert pending_facts(known, SAMPLE, {}) == ()
+    facts = pending_facts(known, SAMPLE, {}, is_verdict_complete=False)
+    assert facts == (TopicsSampled({"orders": TopicMetadata(2, NOW_MS, RACKS)}),)
+    later = replace(SAMPLE, topics={"orders": TopicMetadata(2, NOW_MS + 1, RACKS, "id")})
+    assert pending_facts(advanced(facts, known), later, {}, is_verdict_complete=False) == ()
+
+
 RACKED = [member("m", rack_id="r1")]
 
 

@@ -9,7 +9,9 @@ import pytest
 from streaming.events import STREAMS, TopicMetadata, TopicsSampled
 from streaming.group.members import GroupMember, members
 from streaming.group.snapshot import GroupSnapshot
+from streaming.protocol.layouts import STICKY_USER_DATA
 from streaming.protocol.modern import ClassicProtocols, MemberAssignment
+from tests.bench.encoder import encode
 from tests.streaming.groups import (
     advanced,
     current,
@@ -17,6 +19,7 @@ from tests.streaming.groups import (
     formed,
     joined,
     member,
+    metadata,
     modern_member,
     target,
     target_epoch,
@@ -47,6 +50,16 @@ def test_the_assignment_of_a_classic_member_is_also_its_target() -> None:
             rebalance_timeout_ms=300_000,
         ),
     )
+
+
+def test_a_sticky_member_claims_the_partitions_in_its_user_data() -> None:
+    """KIP-54. Before, the table and the API showed that it had claimed nothing."""
+    claim = encode(
+        STICKY_USER_DATA, 1, {"previousAssignment": [{"topic": "orders", "partitions": [2, 1]}], "generation": 7}
+    )
+    known = metadata(1, [member("m", user_data=claim)], protocol="sticky")
+    (one,) = members(GroupSnapshot("g", classic=known))
+    assert one.owned == (("orders", 1), ("orders", 2))
 
 
 def test_a_kip_848_member_has_assigned_target_and_revoked_partitions() -> None:

@@ -26,6 +26,7 @@ from streaming.events import (
     TopicsNamed,
     TopicsSampled,
 )
+from streaming.events.from_records import log_event
 from streaming.group.modern import ModernGroup, recount_members
 from streaming.group.not_known import not_known
 from streaming.group.snapshot import (
@@ -40,6 +41,9 @@ from streaming.group.snapshot import (
     GroupTotals,
     Resume,
 )
+from streaming.protocol import decode
+from streaming.protocol.layouts import CONSUMER_GROUP_PARTITION_METADATA
+from tests.bench.encoder import record_key
 from tests.streaming.groups import (
     advanced,
     at,
@@ -203,10 +207,17 @@ def test_a_static_member_that_restarts_is_the_same_member_with_a_new_id() -> Non
 
 
 def test_a_tombstone_of_an_unknown_entry_changes_nothing() -> None:
-    """Compaction keeps a tombstone for a day after the deleted record."""
-    dead = advanced([*formed(0), tombstoned(5)])
-    for deletion in left(6):
-        assert advanced([deletion], dead) == msgspec.structs.replace(dead, position=deletion.position)
+    """Compaction keeps a tombstone for a day after the deleted record.
+
+    Before, the tombstone of the topic names changed a dead group, and also a classic group, to an Unknown group.
+    """
+    key = record_key(CONSUMER_GROUP_PARTITION_METADATA, groupId="g")
+    _, names = log_event(decode(key, None), at(6)) or ("", None)
+    assert isinstance(names, TopicsNamed)
+    for known in (advanced([*formed(0), tombstoned(5)]), advanced([written(5, 3)])):
+        for deletion in (*left(6), names):
+            assert advanced([deletion], known) == msgspec.structs.replace(known, position=deletion.position)
+    assert advanced([names]) == GroupSnapshot("g")
 
 
 def test_subscriptions_are_topic_names_and_the_topics_of_regular_expressions() -> None:

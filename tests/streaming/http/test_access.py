@@ -260,8 +260,8 @@ def test_a_file_that_vanishes_during_a_renewal_leaves_the_old_pair_in_use(
     old = certificate.current()
     check = streaming.http.access._check_private
 
-    def check_and_remove(file: str) -> None:
-        check(file)
+    def check_and_remove(file: str, setting: str) -> None:
+        check(file, setting)
         (tmp_path / vanishing).unlink(missing_ok=True)
 
     for when in ("before the check", "between the check and the load"):

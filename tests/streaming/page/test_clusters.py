@@ -145,7 +145,7 @@ def test_in_the_polling_mode_no_text_names_the_topic_that_the_monitor_does_not_r
     assert "__consumer_offsets" not in Seen(ask(pages, "/").text).text
     monitor_state.put_health(was_ready=True)
     monitor_state.put_sample(ClusterSample(NOW_MS), None)
-    assert b"cannot poll all groups" in ask(pages, "/-/ready").body
+    assert b"has not polled all groups" in ask(pages, "/-/ready").body
     assert "__consumer_offsets" not in Seen(ask(pages, "/").text).text
 
 

@@ -6,7 +6,7 @@ from streaming.events import POLLED_PARTITION, Position
 from streaming.group.advance import advance
 from streaming.group.listing import DescribedGroup, DescribedMember, HeldTask
 from streaming.group.members import members
-from streaming.group.not_known import not_known
+from streaming.group.not_known import not_known, unknown_inputs
 from streaming.group.snapshot import GroupSnapshot
 from streaming.polled.descriptions import described_event
 from tests.streaming.polled.answers import answered, assignment, classic, classic_member, modern, modern_member
@@ -70,7 +70,10 @@ def test_a_regular_expression_is_known_and_its_topics_are_marked_unknown():
     member = DescribedMember(
         "a", "c", "/h", member_epoch=3, subscribed_topics=(), subscribed_regex="t.*", held=(), target=()
     )
-    assert not_known(seen(modern(3, member))) == ("resolved_regex", "pending_revocation")
+    snapshot = seen(modern(3, member))
+    assert not_known(snapshot) == ("resolved_regex", "pending_revocation")
+    assert unknown_inputs(snapshot) == ("resolved_regex",)
+    assert [one.subscribed_topics for one in members(snapshot)] == [None], "unknown, not empty, although it is idle"
 
 
 def test_a_streams_group_has_members_and_the_state_from_its_coordinator():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +26,12 @@ GroupStatus = tuple[str | None, tuple[str, ...]]
 
 
 class ClockScenario:
-    """A group that commits and lags, and then stops. A different group of the cluster continues to write."""
+    """A group that commits and lags, and then stops. A different group of the cluster continues to write.
+
+    The clock of the coordinator is `ahead_ms` ahead of the clocks of two other brokers.
+    """
+
+    ahead_ms = 0
 
     def __init__(self, folder: Path, offset_ms: int) -> None:
         self.monitor = Monitor(folder, clock_offset_ms=offset_ms)
@@ -44,16 +50,22 @@ class ClockScenario:
             commits = commit_every is not None and self.second % commit_every == 0
             record = self.cluster.log_end
             if commits:
-                self.monitor.commit(p0=5 * self.second, p1=5 * self.second)
+                self.cluster.now_ms += self.ahead_ms
+                self.monitor.commit(p0=self.read_offset(), p1=self.read_offset())
+                self.cluster.now_ms -= self.ahead_ms
             else:
                 self.cluster.log_end += 1
                 self.monitor.read()
-            written_ms = self.cluster.now_ms
+            written_ms = self.cluster.now_ms + self.ahead_ms
             if self.second % 5 == 0:
                 self.monitor.sampler.take_sample()
             received_ms = self.cluster.clock.monitor_ms() + 700
             numbers = (np.array([number]) for number in (0, record, written_ms))
             self.cluster.clock.take_records(ReceivedRecords(received_ms, *numbers))
+
+    def read_offset(self) -> int:
+        """Return the offset up to which the group has read each partition."""
+        return 5 * self.second
 
     def status(self) -> GroupStatus:
         """Return the group's status and conditions as the monitor shows them."""
@@ -68,6 +80,23 @@ class ClockScenario:
         facts = pending_facts(record.snapshot, view.sample, view.decided_skips)
         self.monitor.records["g"] = apply_batch(record, facts, [assignor_named("range")]).record
         return self.monitor.records["g"]
+
+
+class SteadyGroup(ClockScenario):
+    """A group that is always `behind_seconds` behind. Producers write 20 records/s."""
+
+    behind_seconds = 2
+
+    def read_offset(self) -> int:
+        """Return the offset that the end of each partition had `behind_seconds` ago."""
+        return max(0, 10 * (self.second - self.behind_seconds))
+
+    def lag(self) -> dict[str, Any]:
+        """Return the lag of the group."""
+        view = self.monitor.monitor_state.view()
+        assert view.lag is not None
+        (of_group,) = view.lag.groups.to_pylist()
+        return dict(of_group)
 
 
 def run_scenario(folder: Path, offset_ms: int, commit_every: int) -> list[GroupStatus]:
@@ -120,7 +149,7 @@ def test_a_wrong_clock_is_one_log_line_and_its_correction_survives_a_restart(
     offset = view.sample.clock_offsets[1]
     assert abs(offset.middle_ms + 60 * SECOND_MS) <= offset.within_ms <= 2 * SECOND_MS
     assert abs(view.cluster_ms(scenario.cluster.clock.monitor_ms()) - scenario.cluster.now_ms) <= 2 * SECOND_MS
-    restarted = ClusterClock("prod", scenario.cluster.clock.monitor_ms)
+    restarted = ClusterClock("prod", scenario.cluster.clock.monitor_ms, lambda: 0)
     restarted.restore(scenario.cluster.clock.corrections_ms())
     assert restarted.now_ms() == scenario.cluster.clock.now_ms()
 
@@ -172,6 +201,84 @@ def test_a_clock_that_differs_by_more_than_a_day_is_one_warning(
     assert deletion_time_ms < scenario.cluster.now_ms - 29 * HOUR_MS, "old rows: by the earlier clock"
 
 
+@pytest.mark.parametrize("hours", [-1, 1, 365 * 24])
+def test_a_clock_that_is_set_changes_no_value_of_a_healthy_group(tmp_path: Path, hours: int) -> None:
+    """Before, samples had wrong times for 15 s. The lag in seconds was 24 minutes, and an incident opened."""
+    scenario = SteadyGroup(tmp_path, 0)
+    scenario.run(90, 1)
+    for is_ahead in (True, False):
+        scenario.cluster.clock_offset_ms = -hours * HOUR_MS * is_ahead
+        for _ in range(6):
+            scenario.run(5, 1)
+            view, lag = scenario.monitor.monitor_state.view(), scenario.lag()
+            assert view.sample is not None
+            assert view.sample.sampled_at_ms == scenario.cluster.now_ms
+            assert lag["lag_seconds"] == 2
+            assert lag["produced_records_per_second"] == pytest.approx(20, abs=0.1)
+            assert lag["consumed_records_per_second"] == pytest.approx(20, abs=0.1)
+            assert view.incidents == ()
+
+
+@pytest.mark.parametrize("hours", [-2, 2])
+def test_a_wrong_clock_at_the_first_start_shows_no_wrong_lag_and_no_wrong_rate(tmp_path: Path, hours: int) -> None:
+    """Before, the lag in seconds was 48 minutes, the produce rate was 0.01 records/s, and an incident opened."""
+    scenario = SteadyGroup(tmp_path, -hours * HOUR_MS)
+    rates = ("produced_records_per_second", "consumed_records_per_second")
+    for _ in range(18):
+        scenario.run(5, 1)
+        lag = scenario.lag()
+        assert lag["lag_seconds"] <= 3
+        assert all(lag[name] is None or abs(lag[name] - 20) <= 1 for name in rates if scenario.second > 10)
+        assert scenario.monitor.monitor_state.view().incidents == ()
+    assert all(lag[name] for name in rates)
+
+
+@pytest.mark.parametrize(
+    ("behind_seconds", "commit_every", "kinds"), [(0, 300, {None}), (100, 60, {None, "under_provisioned"})]
+)
+@pytest.mark.parametrize("ahead_seconds", [0, 180, -180])
+def test_the_causes_of_lag_do_not_depend_on_the_clock_of_the_coordinator(
+    tmp_path: Path, behind_seconds: int, commit_every: int, kinds: set[str | None], ahead_seconds: int
+) -> None:
+    """Before, a healthy group of a coordinator 3 minutes ahead was too slow in each commit interval.
+
+    A group that is late had no cause if the clock of its coordinator was 3 minutes behind.
+    """
+    scenario = SteadyGroup(tmp_path, 0)
+    scenario.ahead_ms, scenario.behind_seconds = ahead_seconds * SECOND_MS, behind_seconds
+    scenario.cluster.clock.restore({1: scenario.ahead_ms, 2: 0, 3: 0})
+    found = set()
+    for _ in range(40):
+        scenario.run(10, commit_every)
+        explained = scenario.monitor.monitor_state.view().explained_lags
+        found.add(explained["g"].cause.kind if "g" in explained else None)
+        assert scenario.monitor.active_conditions() == {}
+    assert found == kinds
+
+
+@pytest.mark.parametrize("ahead_hours", [0, 1, 365 * 24])
+def test_a_group_that_hangs_after_commits_in_the_future_is_found_in_the_same_time(
+    tmp_path: Path, ahead_hours: int
+) -> None:
+    """The clock of a broker was ahead and was then set right. Before, the group was silent only an hour later."""
+    monitor = Monitor(tmp_path)
+    monitor.cluster.states = {"g": "Stable"}
+    monitor.sampler.take_sample()
+    monitor.write(monitor.generation(1))
+    for number in range(10):
+        monitor.cluster.now_ms += ahead_hours * HOUR_MS
+        monitor.commit(p0=10 * number, p1=10 * number)
+        monitor.cluster.now_ms -= ahead_hours * HOUR_MS
+        monitor.pass_minutes(1, 10)
+    assert monitor.active_conditions() == {}
+    monitor.pass_minutes(7, 600)
+    assert list(monitor.active_conditions()) == ["silent_group"]
+    monitor.pass_minutes(4, 600)
+    lag = monitor.monitor_state.view().lag
+    assert lag is not None
+    assert lag.groups["status"].to_pylist() == ["STOP"]
+
+
 NOW_MS = 20_000 * 24 * HOUR_MS
 
 
@@ -195,7 +302,7 @@ def test_after_a_start_only_the_time_of_a_record_proves_that_rows_are_old(
 ) -> None:
     """A monitor started with a clock 100 days ahead. Its maintenance deleted every row of every table."""
     monitor_ms = NOW_MS + monitor_ahead_hours * HOUR_MS
-    clock = ClusterClock("prod", lambda: monitor_ms)
+    clock = ClusterClock("prod", lambda: monitor_ms, lambda: 0)
     clock.restore(stored_corrections_ms)
     for time_ms in record_times_ms:
         clock.take_records(ReceivedRecords(monitor_ms, *(np.array([number]) for number in (0, 7, time_ms))))

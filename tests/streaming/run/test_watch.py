@@ -20,6 +20,7 @@ from streaming.sampling.brokers import OffsetsTopicMissingError
 from streaming.sampling.connection import DifferentClusterError
 from streaming.spark.checkpoint import CLUSTER_ID
 from streaming.state.monitor_state import MonitorState
+from tests.streaming.run.samples.test_readiness import MAX_UNREAD_MS
 from tests.streaming.run.test_cluster_identity import EU, US, connect
 
 
@@ -95,9 +96,9 @@ def test_a_different_cluster_without_the_offsets_topic_is_refused_and_not_waited
     """The address led to a new cluster, and the monitor waited for its first commit."""
     checkpoint = tmp_path / "checkpoint"
     checkpoint.mkdir()
-    (checkpoint / CLUSTER_ID).write_text(EU)
+    (checkpoint / CLUSTER_ID).write_text(f"{EU}\n")
     settings = Settings.model_validate({"paths": {"checkpoint": str(checkpoint)}})
-    watch = ClusterWatch(settings, lambda: 0)
+    watch = ClusterWatch(settings, lambda: 0, lambda: 0)
     with pytest.raises(DifferentClusterError), watch.cluster_session(connect(US), threading.Event()):
         pass
 
@@ -125,10 +126,10 @@ def test_the_monitor_shows_that_it_waits_for_the_offsets_topic(monkeypatch: pyte
 
 def _keeper(monitor_state: MonitorState) -> QueryKeeper:
     run = object.__new__(QueryKeeper)
-    run._cluster, run.monitor_state, run.clock = "eu", monitor_state, ClusterClock("eu", lambda: 0)
+    run._cluster, run.monitor_state, run.clock = "eu", monitor_state, ClusterClock("eu", lambda: 0, lambda: 0)
     run.committed_offsets = run.files = None  # type: ignore[assignment]
     run.shared = SimpleNamespace(session=None)  # type: ignore[assignment]
-    run.readiness = Readiness(lambda: True, log_ends)
+    run.readiness = Readiness("prod", lambda: True, log_ends, MAX_UNREAD_MS)
     connection = SimpleNamespace(is_different_cluster=False, check_cluster=lambda: None)
     run.cluster_session = SimpleNamespace(connection=connection)  # type: ignore[assignment]
     return run

@@ -111,6 +111,17 @@ def test_a_truncated_checksum_is_refused_with_the_name_of_the_file_and_the_remed
         check_files(str(checkpoint))
 
 
+def test_a_snapshot_with_a_block_of_zeros_is_refused_at_each_position(checkpoint: Path) -> None:
+    """A disk that loses a sector returns zeros. `zipfile` raised zlib.error, and the start ended in a traceback."""
+    path = checkpoint / "query/state/0/0/10.zip"
+    content = path.read_bytes()
+    forget_checksums(path)
+    for at in range(0, len(content), 64):
+        path.write_bytes(content[:at] + bytes(len(content[at : at + 512])) + content[at + 512 :])
+        with pytest.raises(CheckpointError, match=r"10\.zip"):
+            check_files(str(checkpoint))
+
+
 LOGS = ("offsets", "commits")
 
 LEGAL = {

@@ -212,17 +212,17 @@ def losses(partitions: pa.Table, earlier: Losses = _NO_LOSSES) -> Losses:
     """Return the losses of an evaluation. If the loss of a row is unknown now, keep its earlier loss (rule 2)."""
     is_lost = pc.is_valid(partitions["lost_since_ms"])
     unknown = partitions.filter(pc.is_null(partitions["records_lost"])) if earlier else partitions.slice(0, 0)
-    hidden = {key: earlier[key] for key in _keys(unknown) if key in earlier}
+    hidden = {key: earlier[key] for key in keys(unknown) if key in earlier}
     lost = partitions.filter(is_lost)
     columns = (lost[name].to_pylist() for name in ("lost_since_ms", "lost_since_kind", "committed_offset"))
-    return {**hidden, **dict(zip(_keys(lost), map(Loss, *columns), strict=True))}
+    return {**hidden, **dict(zip(keys(lost), map(Loss, *columns), strict=True))}
 
 
 def _continues(partitions: pa.Table, at: Int64Array, earlier: Losses) -> BoolArray:
     """Return True for each row in `at` whose earlier loss continues: the committed offset is unchanged (rule 1)."""
     rows = partitions.take(pa.array(at))
     continues = np.zeros(partitions.num_rows, dtype=np.bool_)
-    columns = zip(_keys(rows), rows["committed_offset"].to_pylist(), rows["unknown_reason"].to_pylist(), strict=True)
+    columns = zip(keys(rows), rows["committed_offset"].to_pylist(), rows["unknown_reason"].to_pylist(), strict=True)
     for row, (key, committed_offset, reason) in zip(at.tolist(), columns, strict=True):
         loss = earlier.get(key)
         is_same = loss is not None and loss.committed_offset == committed_offset
@@ -236,13 +236,14 @@ def _with_earlier_starts(
     """Return the start time and the kind of each loss. A loss that continues keeps its earlier time and kind."""
     times, kinds = (column.to_pylist() for column in past)
     lost = np.flatnonzero(is_lost)
-    for at, key in zip(lost.tolist(), _keys(partitions.take(pa.array(lost))), strict=True):
+    for at, key in zip(lost.tolist(), keys(partitions.take(pa.array(lost))), strict=True):
         if (loss := earlier.get(key)) is not None:
             times[at], kinds[at] = loss.since_ms, loss.kind
     return pa.array(times, pa.int64()), pa.array(kinds, pa.string())
 
 
-def _keys(partitions: pa.Table) -> Iterable[LossKey]:
+def keys(partitions: pa.Table) -> Iterable[LossKey]:
+    """Return the group id, the topic and the partition of each row."""
     return zip(*(partitions[name].to_pylist() for name in ("group_id", "topic", "partition")), strict=True)
 
 

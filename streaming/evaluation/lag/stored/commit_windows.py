@@ -33,7 +33,7 @@ Source: Burrow, `core/internal/storage/inmemory.go`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -74,6 +74,10 @@ class Windows:
     lag: Int64Array
     is_entry: BoolArray
     has_lag: BoolArray
+
+    def moved(self, ms: Int64Array) -> Windows:
+        """Return windows with other times: all times of a window change by the same number of milliseconds."""
+        return replace(self, timestamp_ms=self.timestamp_ms + ms[:, np.newaxis]) if ms.any() else self
 
 
 class _Commits(NamedTuple):

@@ -8,8 +8,8 @@ Store the causes in the monitor state. Write the start and the end of each cause
    commit after the start of the cause. Partitions that an open transaction blocks do not count. If only the rates
    change, the cause does not end (`Cause.identity`).
 3. While it is unknown whether a cause exists, no cause starts or ends. If the lag is unknown, the cause is unknown. A
-   lower bound below WAITING_SECONDS counts as unknown: after a restart, the monitor must first observe the partitions
-   for some time.
+   lower bound counts as unknown if it was below WAITING_SECONDS at the last commit: after a restart, the monitor must
+   first observe the partitions for some time.
 4. The monitor state also contains the advice for each cause (`lag_advice.py`). The table does not contain advice,
    because a cause often starts before the members' capacity is known.
 5. The row of an active cause is written again on each UTC date. So the deletion of old dates never deletes it.
@@ -20,7 +20,7 @@ Store the causes in the monitor state. Write the start and the end of each cause
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Any
@@ -47,6 +47,7 @@ from streaming.evaluation.incidents.evidence import lag_cause_name
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.evaluation.lag.lag_seconds import AT_LEAST
+from streaming.evaluation.lag.retention.lost_records import LossKey
 from streaming.evaluation.lag.status import Status, status_names
 from streaming.group.members import members
 from streaming.run.samples.lag.lag_advice import LagAdvice
@@ -62,6 +63,7 @@ _COLUMNS = (
     "consumed_records_per_second",
     "commit_timestamp_ms",
     "is_blocked",
+    "records_lost",
 )
 _NO_GAPS = GapTotals()
 
@@ -148,7 +150,7 @@ def explain_lags(
     """Return two mappings by group id: the values that the next sample needs, and the causes of lag."""
     following, explained = {}, {}
     for group_id, rows in _rows_of_waiting_groups(lag):
-        sampled = _sampled_group(group_id, rows, view, sample)
+        sampled = _sampled_group(group_id, rows, view, sample, lag.crossed)
         following[group_id], explanation = follow(known.get(group_id), sampled)
         if explanation is not None:
             explained[group_id] = explanation
@@ -171,7 +173,10 @@ def _groups_with_unknown_lag(lag: LagEvaluation) -> frozenset[str]:
     """Return the groups with a partition whose lag in seconds is unknown or counts as unknown (rule 3)."""
     rows = lag.partitions
     is_bound = pc.fill_null(pc.equal(rows["lag_seconds_kind"].cast(pa.string()), AT_LEAST), fill_value=False)
-    is_unknown = pc.or_(pc.is_null(rows["lag_seconds"]), pc.and_(is_bound, pc.invert(_do_wait(rows))))
+    since_commit_ms = pc.max_element_wise(pc.subtract(lag.report.sampled_at_ms, rows["commit_timestamp_ms"]), 0)
+    at_commit = pc.subtract(rows["lag_seconds"], pc.divide(since_commit_ms.cast(pa.float64()), 1000.0))
+    is_low = pc.fill_null(pc.less(at_commit, WAITING_SECONDS), fill_value=True)
+    is_unknown = pc.or_(pc.is_null(rows["lag_seconds"]), pc.and_(is_bound, is_low))
     return frozenset(pc.unique(rows["group_id"].filter(is_unknown)).to_pylist())
 
 
@@ -201,10 +206,19 @@ def _rows_of_waiting_groups(lag: LagEvaluation) -> Iterator[tuple[str, list[dict
     yield from by_group.items()
 
 
-def _sampled_group(group_id: str, rows: list[dict[str, Any]], view: MonitorView, sample: ClusterSample) -> SampledGroup:
+def _sampled_group(
+    group_id: str,
+    rows: list[dict[str, Any]],
+    view: MonitorView,
+    sample: ClusterSample,
+    crossed: Container[LossKey],
+) -> SampledGroup:
     record = view.groups.get(group_id)
     is_member_group = record is not None and not record.snapshot.is_over
     each = members(record.snapshot) if record is not None and is_member_group else None
+    member_count = None if each is None else len(each)
+    if not is_member_group and view.listing is not None and group_id in view.listing.groups:
+        member_count = view.listing.groups[group_id].member_count
     owners = {partition: member.member_id for member in each or () for partition in member.assigned or ()}
     waiting = [row for row in rows if row["lag_seconds"] is not None and row["lag_seconds"] >= WAITING_SECONDS]
     since_ms = view.rebalancing_since_ms.get(group_id)
@@ -220,8 +234,9 @@ def _sampled_group(group_id: str, rows: list[dict[str, Any]], view: MonitorView,
             or (row["is_blocked"] and row["lag_seconds"] >= BLOCKED_SECONDS)
         },
         stopped=frozenset(_key(row) for row in waiting if row["status"] == Status.STOP.name),
+        lost=frozenset(_key(row) for row in waiting if row["records_lost"] or (group_id, *_key(row)) in crossed),
         members=each,
-        member_count=None if each is None else len(each),
+        member_count=member_count,
         empty=frozenset(key for key in owners if sample.is_empty(key)),
         fair_records_per_second=_fair_rate(group_id, record, view),
         lost_ms=view.gap_totals.get(group_id, _NO_GAPS).sum_ms + under_way_ms,

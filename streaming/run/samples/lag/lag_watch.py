@@ -15,9 +15,11 @@ from pyarrow.lib import ArrowException
 
 from assignors import TopicPartition
 from streaming.combine.big_endian import Int64Array
+from streaming.combine.commits import clipped_times
 from streaming.config.settings import ADMIN_API_SOURCE
 from streaming.evaluation.conditions.silence import Silence
 from streaming.evaluation.group_update import GroupState
+from streaming.evaluation.lag.broker_clocks import WARN_MS
 from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, LagReport, lag_report
 from streaming.evaluation.lag.lag_evaluation import (
     LagEvaluation,
@@ -36,10 +38,11 @@ from streaming.evaluation.lag.next_offsets import (
     rows_without_proof,
     topic_partitions,
 )
-from streaming.evaluation.lag.rates import CommitPoints, known_produce_rates
+from streaming.evaluation.lag.rates import NO_END, NO_START, CommitPoints, LogBounds, known_produce_rates
 from streaming.evaluation.lag.retention.expiry import Starts, expiry_starts
-from streaming.evaluation.lag.retention.lost_records import LOG_START_POINTS, Loss, Losses, LossKey, losses
+from streaming.evaluation.lag.retention.lost_records import LOG_START_POINTS, Loss, Losses, LossKey, keys, losses
 from streaming.evaluation.lag.status import is_suspect
+from streaming.evaluation.lag.stored.commit_times import CommitTimes
 from streaming.evaluation.lag.stored.sampled_offsets import SampledOffsets
 from streaming.evaluation.lag.stored.topic_ids import TopicIds
 from streaming.evaluation.lag.topic_loads import topic_loads
@@ -94,6 +97,10 @@ class LagWatch:
         self._next_offsets = NextOffsets()
         self._topic_ids = TopicIds()
         self._numbering, self._unmoved, self._commit_points = -1, UnmovedCommits(), CommitPoints()
+        self._commit_times = CommitTimes()
+        self._ahead_ms: Int64Array | int = 0
+        """For each commit of the last sample: the coordinator's clock minus the cluster's time."""
+        self._clock_base_ms: int | None = None
         self._suspects: Int64Array = np.empty(0, dtype=np.int64)
         self._ends = SampledOffsets(END_OFFSET_POINTS)
         self._starts = SampledOffsets(LOG_START_POINTS)
@@ -163,7 +170,9 @@ class LagWatch:
     def evaluate(self, view: CommittedOffsetsView, before: MonitorView, sample: ClusterSample) -> LagEvaluation:
         """Compute the lag of the commits in `view`. `view` is newer than `before`, and `sample` newer than both."""
         self._use_numbering(view.numbering)
+        self._follow_clock(sample)
         self._forget_old_logs(view, sample)
+        view, moved_ms = self._in_cluster_time(view, sample)
         fell_back = self._ends.add(sample.end_offsets, sample.sampled_at_ms)
         self._next_offsets.forget_topics(topic for topic, _ in fell_back)
         for topic, partition in fell_back:
@@ -178,13 +187,18 @@ class LagWatch:
         report = self._count_from_next_offsets(view, lag_report(view.commits, sample), sample.end_offsets)
         ends, next_offsets = (report.partitions[name].fill_null(0).to_numpy() for name in ("end_offset", "next_offset"))
         windows = self.committed_offsets.observe(view, next_offsets, ends, observed_rows(report))
-        times_ms = {number: read.read_up_to_ms for number, read in before.read_up_to.items()}
+        windows = windows and windows.moved(moved_ms)
+        times_ms = _read_up_to_ms(before, sample)
         polled_at_ms = times_ms.get(POLLED_PARTITION)
         self._commits_read.add(sample, before.health.positions, polled_at_ms, self.clock.now_ms())
         read_up_to_ms = read_up_to_of_groups(report.partitions["group_id"], times_ms, sample, polled_at_ms)
         read_ms = read_up_to_ms.fill_null(-1).to_numpy()
         offsets, commit_ms = (view.commits[name].to_numpy() for name in ("committed_offset", "commit_timestamp_ms"))
-        self._commit_points.add(view.rows, offsets, commit_ms, sample.sampled_at_ms, read_ms)
+        log = LogBounds(
+            report.partitions["log_start_offset"].fill_null(NO_START).to_numpy(),
+            report.partitions["end_offset"].fill_null(NO_END).to_numpy(),
+        )
+        crosses = self._commit_points.add(view.rows, offsets, commit_ms, sample.sampled_at_ms, read_ms, log)
         consumed = self._commit_points.rates(view.rows, read_ms)
         retained = self._retention_inputs(report, before, sample)
         evaluated = evaluate_lag(
@@ -192,13 +206,47 @@ class LagWatch:
         )
         self._losses = losses(evaluated.partitions, self._losses)
         self._suspects = view.rows[is_suspect(evaluated.partitions)]
-        return replace(evaluated, topic_loads=topic_loads(self._ends, sample))
+        crossed = frozenset(keys(report.partitions.filter(pa.array(crosses))))
+        return replace(evaluated, topic_loads=topic_loads(self._ends, sample), crossed=crossed)
 
     def _use_numbering(self, numbering: int) -> None:
         """If the rows have new numbers, forget the values by row. Then consume rates are unknown for a minute."""
         if self._numbering != numbering:
             self._numbering, self._unmoved, self._commit_points = numbering, UnmovedCommits(), CommitPoints()
+            self._commit_times = CommitTimes()
             self._suspects = np.empty(0, dtype=np.int64)
+
+    def _follow_clock(self, sample: ClusterSample) -> None:
+        """If the cluster's time had a large step, forget the earlier samples, because their times were wrong."""
+        before_ms, self._clock_base_ms = self._clock_base_ms, sample.clock_base_ms
+        step_ms = 0 if before_ms is None else sample.clock_base_ms - before_ms
+        if abs(step_ms) <= WARN_MS:  # the usual error of a correction
+            return
+        _log.warning(
+            "%s: the cluster's time changed by %+.1f s. Lag in seconds and rates are unknown for some time",
+            self.cluster,
+            step_ms / 1000,
+        )
+        self._ends, self._starts = SampledOffsets(END_OFFSET_POINTS), SampledOffsets(LOG_START_POINTS)
+        self._unmoved, self._commit_points, self._commits_read = UnmovedCommits(), CommitPoints(), CommitsRead()
+        self._commit_times.follow_step(step_ms)
+
+    def _in_cluster_time(
+        self, view: CommittedOffsetsView, sample: ClusterSample
+    ) -> tuple[CommittedOffsetsView, Int64Array]:
+        """Convert the times of the commits to the cluster's time. Return also the change of each time."""
+        ahead_ms = sample.leaders_ahead_ms
+        self._ahead_ms = 0
+        if any(ahead_ms.values()):
+            of_rows = read_up_to_of_groups(view.commits["group_id"], ahead_ms, sample, None)
+            self._ahead_ms = of_rows.fill_null(0).to_numpy()
+        coordinator_ms = clipped_times(view.commits["commit_timestamp_ms"].to_numpy())
+        times_ms = self._commit_times.add(
+            view.rows, view.offsets_topic_offsets, coordinator_ms, self._ahead_ms, sample.sampled_at_ms
+        )
+        at = view.commits.column_names.index("commit_timestamp_ms")
+        commits = view.commits.set_column(at, "commit_timestamp_ms", pa.array(times_ms))
+        return replace(view, commits=commits), times_ms - coordinator_ms
 
     def _forget_old_logs(self, view: CommittedOffsetsView, sample: ClusterSample) -> None:
         recreated = self._topic_ids.update(sample.topics, self._ends.topics)
@@ -254,7 +302,7 @@ class LagWatch:
 
     def silence(self, lag: LagEvaluation) -> Silence:
         """Return `Silence`, which finds the silent groups in this evaluation of lag."""
-        return Silence(lag, self._ends, self.limits)
+        return Silence(lag, self._ends, self.limits, self._ahead_ms)
 
     def produce_rates(self, sample: ClusterSample) -> Mapping[TopicPartition, float]:
         """Return the known produce rates at the last sample, in records per second."""
@@ -269,3 +317,12 @@ class LagWatch:
                 reads = read_topics(record.snapshot, record.last_read)
             self._read_topics[group_id] = (record, reads)
         return {group_id: reads for group_id, (_, reads) in self._read_topics.items()}
+
+
+def _read_up_to_ms(view: MonitorView, sample: ClusterSample) -> Mapping[int, int | None]:
+    """Return the cluster's time up to which each partition of `__consumer_offsets` was read."""
+    ahead_ms = sample.leaders_ahead_ms
+    return {
+        number: None if read.read_up_to_ms is None else read.read_up_to_ms - ahead_ms.get(number, 0)
+        for number, read in view.read_up_to.items()
+    }

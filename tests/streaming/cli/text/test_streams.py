@@ -53,9 +53,12 @@ def test_a_reader_that_stops_early_is_no_error() -> None:
     assert (len(ended.stdout.splitlines()), ended.stderr) == (1, "")
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "ascii:strict"])
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "ascii:strict", "ascii:surrogateescape"])
 def test_a_name_without_a_code_in_the_encoding_of_the_output_is_shown_with_an_escape_sequence(encoding: str) -> None:
-    """One group with an emoji in its name ended `groups` with UnicodeEncodeError, and no group was listed."""
+    """One group with an emoji in its name ended `groups` with UnicodeEncodeError, and no group was listed.
+
+    With `LC_ALL=C`, Python uses `surrogateescape`, which also has no code for an emoji.
+    """
     code = "from streaming.cli.text.streams import replace_streams; replace_streams(); print('{}')"
     command = [sys.executable, "-c", code.format(r"\U0001f600")]
     environment = {**os.environ, "PYTHONIOENCODING": encoding}

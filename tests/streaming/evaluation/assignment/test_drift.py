@@ -29,6 +29,8 @@ from streaming.evaluation.snapshot_evaluation import evaluate_snapshot
 from streaming.events import GroupMetadataWritten, TopicMetadata, TopicsSampled
 from streaming.group.snapshot import GroupSnapshot
 from streaming.protocol.classic import ClassicMember
+from streaming.protocol.layouts import STICKY_USER_DATA
+from tests.bench.encoder import encode
 from tests.streaming.groups import SECOND_MS, advanced, at, member, metadata
 
 WRITTEN = 1_000
@@ -282,6 +284,9 @@ def split(
     return member(name, {"orders": held}, topics, owned=[] if owned is None else [("orders", owned)])
 
 
+STICKY_CLAIM_OF_1 = encode(STICKY_USER_DATA, 0, {"previousAssignment": [{"topic": "orders", "partitions": [1]}]})
+
+
 @pytest.mark.parametrize(
     ("protocol", "members", "topics", "violations", "partitions", "why"),
     [
@@ -303,6 +308,14 @@ def split(
             (),
             None,
             "the partition may be withheld, because member a claims it",
+        ),
+        (
+            "my-own",
+            [member("a", {"orders": [0]}, user_data=STICKY_CLAIM_OF_1)],
+            sampled_before_and_after(2),
+            ("unassigned",),
+            1,
+            "member a revoked the partition before it joined, so it is not withheld",
         ),
         (
             "RoundRobinAssigner",

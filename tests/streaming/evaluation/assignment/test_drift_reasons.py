@@ -50,6 +50,18 @@ def version_0(member_id: str, held: Sequence[int]) -> ClassicMember:
     )
 
 
+def old_java(member_id: str, held: Sequence[int], generation_id: int, owned: Sequence[int] = ()) -> ClassicMember:
+    """Return a member as Java 2.8.1 to 3.3 writes it: version 1, the generation of its claim in the user data."""
+    written = java(member_id, held, owned)
+    assert written.subscription is not None
+    assert written.assignment is not None
+    return replace(
+        written,
+        subscription=replace(written.subscription, version=1, user_data=generation_id.to_bytes(4, "big")),
+        assignment=replace(written.assignment, version=1),
+    )
+
+
 LAWFUL = [
     ("range", [other("a", [0, 2]), other("b", [1, 3])], DIFFERS_FROM_JAVA, (), "the range of a different library"),
     (
@@ -120,6 +132,13 @@ LAWFUL = [
     ),
     (
         "cooperative-sticky",
+        [old_java("a", [0, 1], 5, owned=[0, 1]), old_java("b", [2, 3], 5), old_java("c", [], 4, owned=[3])],
+        DRIFT,
+        ("handed_over_early",),
+        "KAFKA-14639: Java 2.8.1 to 3.4.0 ignores the older claim of c, but c still has the partition",
+    ),
+    (
+        "cooperative-sticky",
         [other("a", [0, 1], owned=[0, 1]), other("b", [3], owned=[3])],
         DRIFT,
         ("unassigned",),
@@ -141,9 +160,29 @@ def test_a_difference_from_the_replay_is_drift_only_with_a_reason(
     (own,) = evaluation.drifts
     assert (own.verdict, own.violations) == (verdict, violations), why
     assert bool(own.misplaced) == (verdict == DRIFT)
+    assert [one for one in own.misplaced if one.actual_members == (one.expected_member,)] == []
     assert (own.drift_partitions is None) == (verdict == DIFFERS_FROM_JAVA), (
         "a different library's assignment counts no drift"
     )
+
+
+@pytest.mark.parametrize(
+    ("owners", "expected", "why"),
+    [
+        ([[0, 1], [2, 3]], {2: None, 3: None}, "in this round, the partitions must have no owner"),
+        ([[0, 1, 2], [2, 3]], {2: "a", 3: None}, "a keeps partition 2 until it has revoked it"),
+    ],
+)
+def test_a_partition_that_was_handed_over_early_has_no_new_expected_owner(
+    owners: Sequence[Sequence[int]], expected: dict[int, str | None], why: str
+) -> None:
+    """KIP-429. Before, the expected owner was the actual owner: the page showed "wrong owner: b, expected: b"."""
+    members = [other("a", owners[0], owned=[0, 1, 2, 3]), other("b", owners[1])]
+    known = group(members, {"orders": sampled_before_and_after(4)}, "cooperative-sticky")
+    evaluation = evaluate_snapshot(known, [AS_JAVA_LEADER["cooperative-sticky"]])
+    assert evaluation is not None
+    (own,) = evaluation.drifts
+    assert {one.partition: one.expected_member for one in own.misplaced} == expected, why
 
 
 def test_a_verdict_names_its_missing_inputs() -> None:

@@ -4,18 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 import pytest
 
-from assignors import AS_JAVA_LEADER
+from assignors import AS_JAVA_LEADER, GroupAssignment, GroupSpec
 from streaming.evaluation.assignment.assignment_inputs import group_spec
-from streaming.evaluation.assignment.drift import DRIFT, EQUIVALENT, MATCH, MisplacedPartition, StrategyDrift
+from streaming.evaluation.assignment.drift import (
+    DIFFERS_FROM_JAVA,
+    DRIFT,
+    EQUIVALENT,
+    MATCH,
+    UNKNOWN,
+    MisplacedPartition,
+    StrategyDrift,
+)
+from streaming.evaluation.assignment.sampled_topics import METADATA_CHANGED as CHANGED
+from streaming.evaluation.assignment.sampled_topics import METADATA_MISSING as MISSING
 from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.evaluation.snapshot_evaluation import evaluate_snapshot
 from streaming.group.snapshot import GroupSnapshot
 from streaming.protocol.classic import Assignment, ClassicMember, Subscription
-from tests.streaming.evaluation.assignment.test_drift import AFTER_MS, BEFORE_MS, group, sampled_before_and_after
+from tests.streaming.evaluation.assignment.test_drift import (
+    AFTER_MS,
+    BEFORE_MS,
+    LONG_BEFORE_MS,
+    group,
+    sampled_before_and_after,
+)
 from tests.streaming.groups import Held, advanced, member, metadata, written
 
 
@@ -125,8 +142,82 @@ def test_a_java_leader_uses_racks_if_it_reads_them(
         for name, numbers, version in zip("abc", held, versions, strict=True)
     ]
     racked = [in_rack(one, rack) for one, rack in zip(members, ("r1", "r0", "r0"), strict=True)]
-    found = own(group(racked, {"orders": (4, AFTER_MS, RACKS, None, BEFORE_MS)}), "range")
+    found = own(group(racked, {"orders": (4, AFTER_MS, RACKS, None, BEFORE_MS, LONG_BEFORE_MS)}), "range")
     assert found.verdict == verdict, why
+
+
+MOVED, DOWN = (("r0",), ("r1",), ("r0",), ("r1",)), ((None,), ("r0",), (None,), ("r0",))
+"""Racks of `orders` after a reassignment, and while the broker in rack `r1` is down."""
+KNOWN, NOT_LONG = (None, LONG_BEFORE_MS, LONG_BEFORE_MS), (None, LONG_BEFORE_MS, LONG_BEFORE_MS + 1)
+"""The topic id, and the times since when the partition count and the racks are known."""
+JAVA_BYTES, LIBRDKAFKA_BYTES, OTHER_BYTES = (None, 3), (b"", 0), (b"", 2)
+"""User data, and version of the assignments."""
+
+
+@pytest.mark.parametrize(
+    ("strategy", "written_by", "held", "sampled", "verdict", "why"),
+    [
+        ("range", JAVA_BYTES, "02 1 3", (4, AFTER_MS, MOVED), (UNKNOWN, CHANGED), "other racks after a reassignment"),
+        ("range", JAVA_BYTES, "02 1 3", (4, AFTER_MS, DOWN), (UNKNOWN, CHANGED), "a broker is down now"),
+        ("range", JAVA_BYTES, "02 1 3", (4, AFTER_MS), (UNKNOWN, CHANGED), "the brokers had racks before"),
+        ("range", JAVA_BYTES, "02 1 3", (4, BEFORE_MS), (UNKNOWN, MISSING), "the racks were not sampled yet"),
+        ("range", JAVA_BYTES, "02 1 3", (4, BEFORE_MS, MOVED, *KNOWN), (UNKNOWN, MISSING), "only sampled before"),
+        ("range", JAVA_BYTES, "02 1 3", (4, BEFORE_MS, RACKS), (MATCH, ""), "a match proves that these are the racks"),
+        ("range", JAVA_BYTES, "02 3 1", (4, AFTER_MS, RACKS, *KNOWN), (DRIFT, ""), "the leader knew these racks"),
+        ("range", JAVA_BYTES, "02 3 1", (4, AFTER_MS, (), *KNOWN), (DRIFT, ""), "the brokers never had racks"),
+        ("range", JAVA_BYTES, "02 3 1", (4, AFTER_MS, RACKS, *NOT_LONG), (UNKNOWN, CHANGED), "older metadata is valid"),
+        (
+            "range",
+            JAVA_BYTES,
+            "012 3 -",
+            (4, AFTER_MS, MOVED),
+            (DRIFT, ""),
+            "uneven: a broken rule does not need racks",
+        ),
+        ("range", LIBRDKAFKA_BYTES, "02 1 3", (4, BEFORE_MS), (UNKNOWN, MISSING), "librdkafka uses racks too"),
+        ("range", OTHER_BYTES, "02 3 1", (4, BEFORE_MS), (DIFFERS_FROM_JAVA, "leader_unknown"), "no exact replay"),
+        ("roundrobin", JAVA_BYTES, "01 2 3", (4, AFTER_MS, MOVED), (DRIFT, ""), "roundrobin uses no racks"),
+    ],
+)
+def test_a_replay_with_racks_proves_drift_only_if_the_leader_knew_these_racks(  # noqa: PLR0913, PLR0917 - a table
+    strategy: str,
+    written_by: tuple[bytes | None, int],
+    held: str,
+    sampled: tuple[Any, ...],
+    verdict: tuple[str, str],
+    why: str,
+) -> None:
+    """Before, a correct leader was `drift` after a reassignment, while a broker was down, and before racks arrived."""
+    user_data, version = written_by
+    numbers = [[int(number) for number in part if number != "-"] for part in held.split()]
+    members = [
+        of_library(name, {"orders": of_member}, version=3, user_data=user_data, assigned_version=version)
+        for name, of_member in zip("abc", numbers, strict=True)
+    ]
+    racked = [in_rack(one, rack) for one, rack in zip(members, ("r1", "r0", "r0"), strict=True)]
+    found = own(group(racked, {"orders": sampled}, strategy), strategy)
+    assert (found.verdict, found.reason) == verdict, why
+
+
+class WithRacks:
+    """A user's own strategy, which uses racks."""
+
+    name = "with-racks"
+
+    def assign(self, group: GroupSpec) -> GroupAssignment:
+        """Assign like Java's range."""
+        return AS_JAVA_LEADER["range"].assign(group)
+
+
+@pytest.mark.parametrize(
+    ("times", "verdict"), [(KNOWN, DRIFT), (NOT_LONG, UNKNOWN)], ids=["certain racks", "uncertain racks"]
+)
+def test_a_users_own_strategy_can_use_racks_too(times: tuple[int | None, ...], verdict: str) -> None:
+    members = [member(name, {"orders": [number]}, rack_id="r1") for number, name in enumerate("bacd")]
+    snapshot = group(members, {"orders": (4, AFTER_MS, RACKS, *times)}, WithRacks.name)
+    found = evaluate_snapshot(snapshot, [WithRacks()])
+    assert found is not None
+    assert [one.verdict for one in found.drifts] == [verdict]
 
 
 def in_rack(one: ClassicMember, rack: str) -> ClassicMember:

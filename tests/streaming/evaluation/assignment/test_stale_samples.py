@@ -3,17 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
-from assignors import AS_JAVA_LEADER
+from assignors import AS_JAVA_LEADER, GroupAssignment, GroupSpec
 from streaming.evaluation.group_update import GroupState, GroupUpdate, apply_batch
+from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.snapshot_evaluation import Evaluation
-from streaming.events import GroupEvent, GroupMetadataWritten, TopicMetadata, TopicsSampled
+from streaming.events import (
+    POLLED_PARTITION,
+    GroupDescribed,
+    GroupEvent,
+    GroupMetadataWritten,
+    Position,
+    TopicMetadata,
+    TopicsSampled,
+)
 from streaming.group.snapshot import GroupSnapshot
 from streaming.protocol.classic import ClassicMember
 from streaming.protocol.modern import IdPartitions
-from tests.streaming.groups import at, epoch, joined, member, metadata, modern_member, sampled, target, target_epoch
+from streaming.run.samples.feedback_writer import pending_by_group
+from streaming.state.monitor_view import MonitorView
+from tests.streaming.groups import (
+    at,
+    emptied,
+    epoch,
+    joined,
+    member,
+    metadata,
+    modern_member,
+    sampled,
+    target,
+    target_epoch,
+)
 
 CLASSIC = ("range", "roundrobin", "sticky", "cooperative-sticky")
 STRATEGIES = [AS_JAVA_LEADER[name] for name in (*CLASSIC, "uniform", "server-range")]
@@ -137,3 +160,90 @@ def test_a_topic_that_was_created_after_the_record_is_not_drift_at_first() -> No
         [[generation(10, "range", reading_member("a", kept=[0]))], [sampled(11_000, gone=3, kept=1)]]
     )
     assert [own(evaluation) for evaluation in rows(group_updates)] == [("unknown", "metadata_changed")]
+
+
+RACKS = (("r1",), ("r0",), ("r1",), ("r0",))
+MOVED = (("r0",), ("r1",), ("r0",), ("r1",))
+
+
+def facts_at(sampled_at_ms: int, record: GroupState, racks: tuple[tuple[str, ...], ...]) -> Sequence[GroupEvent]:
+    """Return the facts that the driver sends at a sample. `orders` has four partitions."""
+    sample = ClusterSample(sampled_at_ms, {"orders": TopicMetadata(4, sampled_at_ms, racks, "id")})
+    return pending_by_group(MonitorView({"g": record}), sample).get("g", ())
+
+
+def after_sample(record: GroupState, sampled_at_ms: int, racks: tuple[tuple[str, ...], ...]) -> GroupState:
+    """Return the state after the facts that the driver sends at a sample."""
+    return apply_batch(record, facts_at(sampled_at_ms, record, racks), STRATEGIES).record
+
+
+def in_racks(offsets_topic_offset: int, *held: Sequence[int]) -> GroupEvent:
+    """Return a generation of `range` with the members a, b and c in the racks r1, r0 and r0."""
+    names = zip("abc", held, ("r1", "r0", "r0"), strict=True)
+    members = [member(name, {"orders": numbers}, rack_id=rack) for name, numbers, rack in names]
+    return generation(offsets_topic_offset, "range", *members)
+
+
+@pytest.mark.parametrize("racks", [RACKS, ()], ids=["brokers with racks", "brokers without racks"])
+def test_members_that_return_with_racks_are_compared_after_the_racks_are_known(
+    racks: tuple[tuple[str, ...], ...],
+) -> None:
+    """`client.rack` is set and all members restart. While no member has a rack, the state contains no racks.
+
+    Before, the older sample without racks gave a final `drift` until the next rebalance.
+    """
+    plain = [member(name, {"orders": numbers}) for name, numbers in zip("abc", ([0, 1], [2], [3]), strict=True)]
+    record = apply_batch(GroupState(GroupSnapshot("g")), [generation(10, "range", *plain)], STRATEGIES).record
+    record = after_sample(record, 11_000, racks)
+    record = after_sample(apply_batch(record, [emptied(900, 11)], STRATEGIES).record, 901_000, racks)
+    held = ([0, 2], [1], [3]) if racks else ([0, 1], [3], [2])  # if the brokers have no racks, this is no range
+    record = apply_batch(record, [in_racks(910, *held)], STRATEGIES).record
+    assert own(record.evaluation) == ("unknown", "metadata_missing")
+    record = after_sample(record, 912_000, racks)
+    assert own(record.evaluation) == ("match" if racks else "drift", "")
+    assert not facts_at(917_000, record, racks), "the verdict is complete, so no further sample is sent"
+
+
+def test_a_rejoined_static_member_does_not_prove_which_racks_the_leader_knew() -> None:
+    """The record of a rejoin is new, but its assignment is old. The racks changed between the two."""
+    record = apply_batch(GroupState(GroupSnapshot("g")), [in_racks(10, [0, 2], [1], [3])], STRATEGIES).record
+    record = after_sample(record, 11_000, MOVED)
+    assert own(record.evaluation) == ("unknown", "metadata_changed")
+    joined_again = in_racks(10, [0, 2], [1], [3])
+    assert isinstance(joined_again, GroupMetadataWritten)
+    again = GroupMetadataWritten(at(900), replace(joined_again.metadata, current_state_timestamp_ms=10_000))
+    record = after_sample(apply_batch(record, [again], STRATEGIES).record, 901_000, MOVED)
+    assert own(record.evaluation) == ("unknown", "metadata_changed")
+
+
+class OwnByRack:
+    """A user's own strategy, which uses racks."""
+
+    name = "own-by-rack"
+
+    def assign(self, group: GroupSpec) -> GroupAssignment:
+        """Assign like Java's range."""
+        return AS_JAVA_LEADER["range"].assign(group)
+
+
+@pytest.mark.parametrize(
+    ("racks", "verdict"),
+    [(RACKS, ("drift", "")), (MOVED, ("unknown", "metadata_changed"))],
+    ids=["the same racks", "the racks changed shortly before the poll"],
+)
+def test_a_polled_assignment_of_an_own_strategy_is_compared_after_the_racks_are_sampled(
+    racks: tuple[tuple[str, ...], ...], verdict: tuple[str, str]
+) -> None:
+    """Before, the verdict was always `unknown` with the reason `metadata_changed`, even if the racks never changed."""
+    record = GroupState(GroupSnapshot("g"))
+    for at_ms, held in ((10_000, ([0, 2], [1], [3])), (900_000, ([0, 1], [3], [2]))):
+        written = in_racks(0, *held)
+        assert isinstance(written, GroupMetadataWritten)
+        classic = replace(written.metadata, generation_id=None, leader=None, protocol=OwnByRack.name)
+        poll = GroupDescribed(Position(POLLED_PARTITION, at_ms, at_ms), "classic", "Stable", classic=classic)
+        record = apply_batch(record, [poll], [OwnByRack()]).record
+        assert own(record.evaluation) == ("unknown", "metadata_missing")
+        sampled_racks = RACKS if at_ms == 10_000 else racks
+        record = apply_batch(record, facts_at(at_ms + 1_000, record, sampled_racks), [OwnByRack()]).record
+    assert own(record.evaluation) == verdict
+    assert not facts_at(905_000, record, racks), "the verdict is complete, so no further sample is sent"

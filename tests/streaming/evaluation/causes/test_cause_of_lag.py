@@ -103,6 +103,13 @@ def slow(produced: float = 100, consumed: float = 20) -> Owner:
             "unknown: owners_unknown",
             "rule 3: Flink and Spark commit without members",
         ),
+        (facts(unowned=(stuck(),), are_owners_known=False), "stopped: no_members", "rule 3: assign() client is down"),
+        (facts(unowned=(stuck("STALL"),), are_owners_known=False), "stopped", "rule 3: somebody still commits"),
+        (
+            facts(unowned=(late(100, 50, last_commit_ms=OTHER_MS),), are_owners_known=False),
+            "unknown: owners_unknown",
+            "rule 3: Flink commits every few minutes",
+        ),
         (facts(*CALM, unowned=(stuck(),)), "stopped: no_owner", "rule 3: the assignment leaves out a partition"),
         (
             facts(Owner("a", (stuck(),)), Owner("b", (in_time(0)._replace(last_commit_ms=OTHER_MS),))),

@@ -175,9 +175,25 @@ def test_while_a_group_catches_up_its_incident_keeps_the_cause_but_not_the_advic
     (incident,) = followed.sample(2, [late, evidence("unknown", minute=2, source="lag_cause")])
     assert headline(incident) == "Group orders: silent group."
     assert story(incident, utc_text).what_now == (
-        "This problem has ended, but the lag is still too large. If the lag does not decrease, see the section"
+        "This problem has ended, but the lag still counts as too large. If the lag does not decrease, see the section"
         " KafkaGroupLagging of the runbook."
     )
+
+
+def test_no_sentence_claims_that_the_lag_is_above_the_limit_now() -> None:
+    """The evidence ends at half of the limit. With a lag between both, the headline was wrong for 40 minutes."""
+    followed = Followed()
+    late = evidence("lag_above_limit", source="lag")
+    (active,) = followed.sample(0, [late])
+    (ended,) = followed.sample(1)
+    assert [headline(one) for one in (active, ended)] == 2 * [
+        "The lag of orders exceeded the limit, and the cause is unknown."
+    ]
+    exceeded = "The monitor has seen no lost records. The lag exceeded the limit."
+    assert [story(one, utc_text).how_bad for one in (active, ended)] == [
+        f"{exceeded} It counts as too large until it is at most half of the limit.",
+        exceeded,
+    ]
 
 
 def test_the_headline_names_a_group_whose_problem_is_active() -> None:
@@ -224,12 +240,12 @@ def test_one_group_does_not_look_like_two_groups() -> None:
     assert story(incident, utc_text).who == 'Only the group "" is affected.'
     assert headline(incident) == 'Group "": rebalance storm.'
     (incident,) = Followed().sample(0, [evidence("unknown", 'a", "b', source="lag_cause")])
-    assert headline(incident) == 'The lag of "a\\", \\"b" is above the limit, and the cause is unknown.'
+    assert headline(incident) == 'The lag of "a\\", \\"b" exceeded the limit, and the cause is unknown.'
 
 
 def test_the_story_of_an_ended_incident_is_in_the_past() -> None:
     followed = Followed()
-    followed.sample(0, [evidence("rebalance_storm"), evidence("flapping_member", minute=3)])
+    followed.sample(3, [evidence("rebalance_storm"), evidence("flapping_member", minute=3)])
     (quiet,) = followed.sample(5)
     assert story(quiet, utc_text).since_when == (
         "The incident started at 2026-11-21 22:26:40 UTC. The cause started at 2026-11-21 22:29:40 UTC."

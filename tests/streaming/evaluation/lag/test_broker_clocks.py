@@ -145,6 +145,35 @@ def test_a_changed_clock_is_followed():
 
 
 @pytest.mark.parametrize(
+    ("offset_ms", "why"),
+    [
+        (-3_600 * SECOND_MS, "an operator set the clock ahead, so all brokers are behind it now"),
+        (0, "the machine was paused for an hour, so its time since boot was wrong, and its clock is right again"),
+    ],
+)
+def test_after_a_step_of_the_monitors_clock_one_record_corrects_all_brokers(offset_ms: int, why: str) -> None:
+    """Rule 6. Broker 1 writes nothing after the step. Before, its correction was wrong until its next record."""
+    cluster = Cluster({0: 0, 1: 0})
+    cluster.run(60)
+    assert cluster.clocks.corrections_ms(cluster.now_ms) == {0: 0, 1: 0}
+    cluster.now_ms += 3_600 * SECOND_MS
+    cluster.clocks.clock_was_set(3_600 * SECOND_MS)
+    assert cluster.clocks.corrections_ms(cluster.now_ms) == dict.fromkeys((0, 1), -3_600 * SECOND_MS)
+    cluster.unread, cluster.every_seconds, cluster.offsets_ms = [], (2, 100), {0: offset_ms, 1: offset_ms}
+    cluster.ends[1] += 1
+    cluster.run(9)
+    assert cluster.clocks.corrections_ms(cluster.now_ms) == {0: offset_ms, 1: offset_ms}, why
+
+
+def test_one_record_corrects_a_stored_correction_after_a_start() -> None:
+    """Rule 6: the clock was set while no monitor ran. Before, three batches had wrong times."""
+    clocks = BrokerClocks({7: 0})
+    clocks.add_ends(OffsetsTopicEnds(START_MS, {0: 10}, {0: 7}))
+    clocks.add_records(records(START_MS + 100, (0, 10, START_MS - 60 * SECOND_MS)))
+    assert clocks.corrections_ms(START_MS + 200) == {7: -60 * SECOND_MS - 100}
+
+
+@pytest.mark.parametrize(
     ("batch", "why"),
     [
         ([(0, 5, START_MS)], "written before the first sample: it can be old"),

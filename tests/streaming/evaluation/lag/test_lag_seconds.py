@@ -17,6 +17,7 @@ from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, LagReport, l
 from streaming.evaluation.lag.lag_seconds import (
     END_OFFSET_POINTS,
     LAG_SECONDS_SCHEMA,
+    end_offset_at,
     lag_seconds,
     lowest_end_offset_since,
 )
@@ -165,6 +166,38 @@ def test_known_faults_of_kafka_lag_exporter_do_not_occur(
     assert (lag if lag is None else pytest.approx(lag), kind) == expected, why
 
 
+STOPPED_FOR_TEN_MINUTES = [(100, 0), (100, 5_000), (200, 605_000), (300, 610_000)]
+
+
+@pytest.mark.parametrize(
+    ("points", "committed", "expected", "why"),
+    [
+        (STOPPED_FOR_TEN_MINUTES[:3], 100, (0.0, "at_least"), "the record can be as new as the sample that shows it"),
+        (STOPPED_FOR_TEN_MINUTES, 150, (5.0, "at_least"), "the record is at least as old as this sample"),
+        (STOPPED_FOR_TEN_MINUTES, 200, (5.0, "exact"), "written between two successive samples"),
+        (STOPPED_FOR_TEN_MINUTES, 99, (610.0, "at_least"), "older than all samples, so all samples count"),
+        ([*STOPPED_FOR_TEN_MINUTES, (400, 1_804_000)], 150, (1199.0, "at_least"), "the error would be above a third"),
+        ([*STOPPED_FOR_TEN_MINUTES, (400, 1_805_000)], 150, (1500.0, "exact"), "the error is at most a third"),
+        ([(100, 0), (200, 100_000)], 100, (100.0, "exact"), "a restart of the monitor"),
+    ],
+)
+def test_a_record_of_a_time_without_samples_has_only_a_lower_bound(
+    points: list[Point], committed: int, expected: tuple[float, str], why: str
+) -> None:
+    """After three days without samples, a record of one second ago had an exact lag of three days."""
+    lag, kind = lag_of(points, committed)
+    assert (pytest.approx(lag), kind) == expected, why
+
+
+@pytest.mark.parametrize("samples", [300, 1_000, 3_000])
+def test_points_that_were_removed_do_not_make_the_lag_a_lower_bound(samples: int) -> None:
+    """A late group would change between `exact` and `at_least` while it reads."""
+    points = [(10 * at, 15_000 * at) for at in range(samples)]
+    end, at_ms = points[-1]
+    committed = [*range(0, end, 10)]
+    assert {row["lag_seconds_kind"] for row in answers(sampled(points), committed, end, at_ms)} == {"exact"}
+
+
 def test_a_partition_missing_in_the_sample_has_no_lag() -> None:
     """The leader is missing. The last end offset is not the present one, even for a commit at this offset."""
     ends = sampled(STEADY)
@@ -216,6 +249,9 @@ def test_the_true_age_is_within_the_reported_bounds(growth: list[tuple[int, int]
     elif not below:
         assert (row["lag_seconds_kind"], within) == ("at_least", None)
         assert lag == (at_ms - points[0][1]) / 1000, "the oldest point is never removed by thinning"
+    elif row["lag_seconds_kind"] == "at_least":
+        assert within is None
+        assert lag <= (at_ms - above[0]) / 1000
     else:
         youngest, oldest = (at_ms - above[0]) / 1000, (at_ms - below[-1]) / 1000
         assert lag - within - 1e-6 <= youngest <= oldest <= lag + within + 1e-6
@@ -261,6 +297,22 @@ def test_the_lowest_recent_end_offset_is_the_first_one_since_this_time(
     lowest, is_sampled = lowest_end_offset_since(ends, rows, since_ms)
     assert (lowest[0] if is_sampled[0] else None) == expected, why
     assert not is_sampled[1], "a partition that was never sampled has none"
+
+
+@pytest.mark.parametrize(
+    ("at_ms", "expected", "why"),
+    [
+        (3_000, 3_000, "a sample at exactly this time"),
+        (3_999, 3_000, "the last sample before this time"),
+        (9_000, 40_000, "the newest sample"),
+        (-1, 0, "no sample is that old, so the oldest one counts"),
+    ],
+)
+def test_the_end_offset_of_an_earlier_time_comes_from_the_last_sample_before(
+    at_ms: int, expected: int, why: str
+) -> None:
+    ends = sampled(STEADY)
+    assert end_offset_at(ends, ends.rows(pa.array(["orders"]), np.array([0])), at_ms).tolist() == [expected], why
 
 
 def test_a_partition_without_samples_has_no_lowest_end_offset_for_any_number_of_rows() -> None:

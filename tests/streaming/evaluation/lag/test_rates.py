@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,14 @@ from assignors.coordinator import coordinator_partition
 from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, LogEnds, lag_report
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation, evaluate_lag
 from streaming.evaluation.lag.lag_seconds import END_OFFSET_POINTS
-from streaming.evaluation.lag.rates import WINDOW_MS, CommitPoints, catch_up_seconds, known_produce_rates, produce_rates
+from streaming.evaluation.lag.rates import (
+    WINDOW_MS,
+    CommitPoints,
+    LogBounds,
+    catch_up_seconds,
+    known_produce_rates,
+    produce_rates,
+)
 from streaming.evaluation.lag.retention.lost_records import LOG_START_POINTS
 from streaming.evaluation.lag.stored.sampled_offsets import SampledOffsets
 from streaming.events import TopicMetadata
@@ -104,6 +111,78 @@ def test_a_partition_that_was_absent_in_a_sample_starts_again() -> None:
     both = points.rates(np.array([0, 1]), np.array([120_000, 120_000]))
     assert both[0] == pytest.approx(10)
     assert np.isnan(both[1])
+
+
+def rates_with_deletions(
+    commit_at: Callable[[int], int | None],
+    deleted_at: Callable[[int], int | None],
+    samples: range,
+) -> list[float]:
+    """Return the consume rate at each sample. The two functions return the new offset of a second, or None."""
+    points, rates, log_start, last = CommitPoints(), list[float](), 0, (0, 0)
+    for second in range(samples.stop):
+        if (offset := commit_at(second)) is not None:
+            last = second, offset
+        log_start = max(log_start, deleted_at(second) or 0)
+        if second in samples:
+            now_ms = np.array([1000 * second])
+            log = LogBounds(np.array([log_start]), np.array([100 * second]))
+            points.add(ROW, np.array([last[1]]), np.array([1000 * last[0]]), 1000 * second, now_ms, log)
+            rates += points.rates(ROW, now_ms).tolist()
+    return rates
+
+
+@pytest.mark.parametrize("deletion_second", [1, 4])
+def test_records_that_retention_deleted_are_not_consumed(deletion_second: int) -> None:
+    """A group that processed 10 records/s and lost 90 records/s seemed to process 100 records/s.
+
+    It commits every 5 s. Every 60 s, retention deletes all records that are older than two minutes.
+    """
+    position = [0]
+
+    def log_start(second: int) -> int:
+        return max(0, (second - deletion_second) // 60 * 6_000 - 12_000)
+
+    def commit(second: int) -> int | None:
+        position[0] = max(position[0], log_start(second)) + 10
+        return position[0] if second % 5 == 0 else None
+
+    rates = rates_with_deletions(commit, log_start, range(3, 1_800, 5))
+    assert rates[-240:] == pytest.approx([10] * 240)
+
+
+@pytest.mark.parametrize("sample_seconds", [5, 15])
+@pytest.mark.parametrize("lag_seconds", [1, 20, 120])
+@pytest.mark.parametrize("commit_seconds", [1, 10, 30])
+def test_the_rate_of_kafka_streams_is_known_although_it_deletes_what_it_has_consumed(
+    commit_seconds: int, lag_seconds: int, sample_seconds: int
+) -> None:
+    """Every 30 s, Streams deletes the records of a repartition topic up to its last commit (DeleteRecords)."""
+
+    def commit(second: int) -> int | None:
+        return max(0, 100 * (second - lag_seconds)) if second % commit_seconds == 0 else None
+
+    def log_start(second: int) -> int | None:
+        return commit(second) if second % 30 == 0 else None
+
+    rates = rates_with_deletions(commit, log_start, range(2, 1_800, sample_seconds))
+    known = rates[900 // sample_seconds :]
+    assert known == pytest.approx([100] * len(known), rel=0.05)
+
+
+def test_after_a_pause_in_which_retention_deleted_records_the_rate_starts_again() -> None:
+    """The group was stopped for a day. The rate before the stop is no fact about the present."""
+
+    def commit(second: int) -> int | None:
+        if 600 < second < 4_000:
+            return None
+        return 10 * second if second <= 600 else 300_000 + 10 * (second - 4_000)
+
+    rates = rates_with_deletions(commit, lambda second: 300_000 if second == 3_900 else None, range(3, 4_100, 5))
+    first = (4_003 - 3) // 5
+    assert rates[first - 1] == 0
+    assert np.isnan(rates[first : first + 12]).all()
+    assert rates[-1] == pytest.approx(10)
 
 
 def test_reading_old_records_does_not_look_like_a_fast_group() -> None:
@@ -229,7 +308,8 @@ def evaluated(partitions: Sequence[Partition], *, is_blocked: bool = False) -> L
     """Evaluate group `g`. Producers wrote 10 records/s to each sampled partition."""
     ends, starts = SampledOffsets(END_OFFSET_POINTS), SampledOffsets(LOG_START_POINTS)
     sampled = [number for number, one in enumerate(partitions) if one.is_sampled and one.topic == "orders"]
-    ends.add({("orders", number): 0 for number in sampled}, 0)
+    for minute in range(5):
+        ends.add({("orders", number): 600 * minute for number in sampled}, 60_000 * minute)
     now = {("orders", number): 3000 for number in sampled}
     ends.add(now, 300_000)
     held = coordinator_partition("g", 50)
@@ -263,7 +343,7 @@ RATES = ("consumed_records_per_second", "produced_records_per_second")
 def test_the_rate_of_a_group(
     partitions: Sequence[Partition], consumed: float | None, produced: float | None, why: str
 ) -> None:
-    """Rule 9."""
+    """Rule 10."""
     (group,) = evaluated(partitions).groups.to_pylist()
     assert [group[name] for name in RATES] == [consumed, produced], why
 

@@ -22,6 +22,7 @@ from streaming.events import (
     Position,
     RegexResolved,
     TopicMetadata,
+    TopicsNamed,
     TopicsSampled,
 )
 from streaming.group.snapshot import GroupSnapshot
@@ -286,6 +287,51 @@ def test_a_deleted_topic_of_a_kip_848_group_leaves_no_partitions_without_an_owne
     }
 
 
+def test_a_topic_of_a_kip_848_group_that_was_created_again_has_new_partitions() -> None:
+    """The targets contain topic ids. Before, the partitions counted as needless moves with the cause `unexplained`."""
+
+    def two_targets(offsets_topic_offset: int, topic_id: str, of_a: int, of_n: int) -> list[GroupEvent]:
+        held = [target(offsets_topic_offset, "a", ((topic_id, (of_a,)),))]
+        return [*held, target(offsets_topic_offset + 1, "n", ((topic_id, (of_n,)),))]
+
+    joins = [joined(1, "a"), joined(2, "n"), epoch(3, 3), *two_targets(4, "old", 0, 1), target_epoch(6, 3)]
+    again = [epoch(8, 4), *two_targets(9, "id", 1, 0), target_epoch(11, 4)]
+    sampled_before = TopicsSampled({"orders": TopicMetadata(2, 6_500, topic_id="old")})
+    cases = {
+        "followed, on Kafka 4.1": [*joins, sampled_before, *again],
+        "followed, on Kafka 4.0": [
+            *[TopicsNamed(at(0), {"old": "orders"}), *joins, sampled_before],
+            *[TopicsNamed(at(7), {"id": "orders"}), *again],
+        ],
+        "caught up, on Kafka 4.1": [*joins, *again],
+    }
+    for why, events in cases.items():
+        row = rebalances_of(events)[-1]
+        assert row.causes == ("metadata_changed",), why
+        assert row.movement == PartitionMovement(moved_partitions=0, fewest_moves=0, is_exact=True), why
+        assert row.changes[0].assigned == (("orders", 1),), why
+
+
+@pytest.mark.parametrize(
+    ("named", "revoked", "why"),
+    [
+        ([TopicsNamed(at(0), {"old": "orders"})], "orders", "the records contain the name of the old topic"),
+        ([TopicsSampled({"orders": TopicMetadata(1, 4_500, topic_id="old")})], "orders", "a sample shows the old name"),
+        ([], "old", "the monitor has never seen the name of the old topic"),
+    ],
+)
+def test_a_revoked_partition_of_a_topic_that_was_created_again_has_the_name_of_the_topic(
+    named: list[GroupEvent], revoked: str, why: str
+) -> None:
+    """TABLES.md promises the name if it is known. Before, the row contained the id of the old topic."""
+    formed_on_old = [*named, joined(1, "m"), epoch(2, 3), target(3, "m", (("old", (0,)),)), target_epoch(4, 3)]
+    names = [TopicsNamed(at(5), {"id": "orders"})]
+    again = [epoch(6, 4), target(7, "m", (("id", (0,)),)), target_epoch(8, 4)]
+    row = rebalances_of([*formed_on_old, *named, *names, *again])[-1]
+    assert row.causes == ("metadata_changed",), why
+    assert [(change.revoked, change.assigned) for change in row.changes] == [(((revoked, 0),), (("orders", 0),))], why
+
+
 GENERATIONS = st.lists(
     st.tuples(
         st.lists(st.integers(0, 3), max_size=4, unique=True),
@@ -361,6 +407,14 @@ def test_changed_members_are_listed_with_lost_and_gained_partitions() -> None:
             0,
             "a static member keeps its partitions with a new member id",
         ),
+        (
+            [a(0, 2), b(1, 3)],
+            [a(0, 1, 2, 3), replace(b(), subscription=None)],
+            2,
+            None,
+            "the bytes of b's subscription cannot be decoded: b had to lose its partitions, or not",
+        ),
+        ([a(0), b(1)], [a(0), replace(b(1), subscription=None)], 0, 0, "no partition moved, also with unknown bytes"),
     ],
 )
 def test_moves(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
+from operator import itemgetter
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from assignors import TopicPartition
 from streaming.page.timeline.history import LagPoint, Span
 from streaming.page.timeline.lag_line import LAG_INTERVALS, LagLine, LagPartitions, LagRows, Lags
-from streaming.page.timeline.window import Window
+from streaming.page.timeline.window import SPANS, Window
 
 WINDOW = Window(0, LAG_INTERVALS * 1_000)
 A, B, C = ("t", 0), ("t", 1), ("u", 0)
@@ -109,7 +110,19 @@ def test_without_measurements_the_line_breaks() -> None:
     """Rule 5: the last value before a stop of the monitor is not the value during the stop."""
     found = points([(50, A, 7)], {A: 3}, {A: 7}, [Span(60_000, 90_000)])
     known = [number for number, point in enumerate(found) if point.records is not None]
-    assert known == [*range(60), *range(90, LAG_INTERVALS)]
+    assert known == [*range(61), *range(89, LAG_INTERVALS)], "60 s and 90 s are the times of measurements"
+    assert points([], {}, {A: 7}, [Span(0, WINDOW.to_ms)]) == points([], {}, {}), "the monitor never ran"
+
+
+def test_a_short_silence_does_not_hide_a_peak_in_the_same_interval() -> None:
+    """Rule 5: the monitor was off for four minutes in the middle of 42 minutes. The summary showed 10 records."""
+    from_s = 120 * 2_520
+    silence = [Span(1_000 * (from_s + 1_140), 1_000 * (from_s + 1_380))]
+    rows = [(from_s + 300, A, 50_000), (from_s + 390, A, 10)]
+    found = points(rows, {A: 10}, {A: 10}, silence, Window(0, SPANS["7d"]))
+    assert (found[120].records, found[120].at_ms) == (50_000, 1_000 * (from_s + 300))
+    found = points([], {A: 10}, {A: 10}, silence, Window(0, SPANS["7d"]))
+    assert {point.records for point in found} == {10}
 
 
 lags = st.none() | st.integers(0, 9)
@@ -123,33 +136,45 @@ partitions = st.sampled_from([A, B, C])
     st.dictionaries(partitions, lags),
     st.none() | st.dictionaries(partitions, lags),
     st.sets(seconds, max_size=5),
+    st.none() | st.tuples(seconds, seconds).filter(lambda pair: pair[0] < pair[1]),
 )
 def test_the_line_is_the_same_as_in_a_model_that_replays_the_rows(
     changes: Mapping[tuple[int, TopicPartition], int | None],
     earlier: Lags,
     present: Lags | None,
     cuts: Collection[int],
+    silence: tuple[int, int] | None,
 ) -> None:
     """The rows come in pieces. It does not matter where a piece starts."""
     rows = [(second, partition, lag) for (second, partition), lag in changes.items()]
-    assert list(points(rows, earlier, present, cuts=cuts)) == model(rows, earlier, present)
+    silences = [Span(1_000 * silence[0], 1_000 * silence[1])] if silence else []
+    found = points(rows, earlier, present, silences, cuts=cuts)
+    assert list(found) == model(rows, earlier, present, silences)
 
 
-def model(rows: Sequence[Row], earlier: Lags, present: Lags | None) -> list[LagPoint]:
+def model(rows: Sequence[Row], earlier: Lags, present: Lags | None, silences: Sequence[Span]) -> list[LagPoint]:
     """Replay the rows second by second, and take the highest total of each interval of one second."""
-    totals = [total_at(1_000 * second, rows, earlier, present) for second in range(LAG_INTERVALS + 1)]
-    after_ends = [total_at(1_000 * second + 1, rows, earlier, present) for second in range(LAG_INTERVALS + 1)]
     expected = []
     for second in range(LAG_INTERVALS):
-        candidates = [totals[second], after_ends[second], totals[second + 1]]
-        known = [(lag, missing) for lag, missing in candidates if lag is not None]
+        start, end = 1_000 * second, 1_000 * (second + 1)
+        candidates = [
+            (*total_at(at_ms, rows, earlier, present), at_ms)
+            for at_ms in (start, start + 1, end)
+            if not any(is_silent(at_ms, one) for one in silences)
+        ]
+        known = [(lag, missing, at_ms) for lag, missing, at_ms in candidates if lag is not None]
         if not known:
-            expected.append(LagPoint(1_000 * second, 1_000 * (second + 1), None))
+            expected.append(LagPoint(start, end, None))
             continue
-        highest = max(lag for lag, _ in known)
-        missing = next(missing for lag, missing in known if lag == highest)
-        expected.append(LagPoint(1_000 * second, 1_000 * (second + 1), highest, present is None or missing))
+        highest, missing, at_ms = max(known, key=itemgetter(0))
+        expected.append(LagPoint(start, end, highest, present is None or missing, at_ms))
     return expected
+
+
+def is_silent(at_ms: int, silence: Span) -> bool:
+    """Return True if the time is between two measurements, or between a measurement and an end of the window."""
+    from_ms = silence.from_ms - (silence.from_ms == WINDOW.from_ms)
+    return from_ms < at_ms < silence.to_ms + (silence.to_ms == WINDOW.to_ms)
 
 
 def total_at(at_ms: int, rows: Sequence[Row], earlier: Lags, present: Lags | None) -> tuple[int | None, bool]:

@@ -97,6 +97,20 @@ def test_without_measurements_at_the_moment_the_end_of_the_lag_and_of_conditions
     assert "Possibly still active: rebalance storm." in section_of(timeline).summary
 
 
+@pytest.mark.parametrize("stopped_ago", [1_800, 5_000])
+def test_a_condition_that_started_before_the_window_is_shown_until_the_last_measurement(
+    tmp_path: Path, stopped_ago: int
+) -> None:
+    """The group was silent for 90 minutes. Then the monitor stopped, and the last hour showed no condition."""
+    watched(tmp_path, 3 * HOUR)
+    write_lag(tmp_path, "g", 2 * HOUR, stopped_ago, ten_records)
+    write_condition(tmp_path, "g", "silent_group", 2 * HOUR)
+    timeline = read_past(tmp_path, ago_ms(600))
+    found = [(span.from_ms, span.to_ms, span.is_end_known) for bars in timeline.conditions for span in bars.spans]
+    is_in_window = ago_ms(stopped_ago) > timeline.window.from_ms
+    assert found == ([(timeline.window.from_ms, ago_ms(stopped_ago), False)] if is_in_window else [])
+
+
 def test_a_group_that_no_longer_exists_has_a_page_of_the_past_with_its_timeline(tmp_path: Path) -> None:
     """The group was deleted, and its page has the status 404. The incident is a week ago."""
     watched(tmp_path, 3 * HOUR, 1_800)

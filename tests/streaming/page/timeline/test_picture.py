@@ -283,6 +283,13 @@ def test_now_is_not_the_time_of_the_last_measurement() -> None:
     assert "now, 22:26" in texts
 
 
+def test_the_highest_lag_has_the_time_of_its_measurement() -> None:
+    """The summary of seven days showed the start of an interval of 42 minutes, which was 40 minutes too early."""
+    points = (LagPoint(0, END_MS - 2_520_000, 3), LagPoint(END_MS - 2_520_000, END_MS, 9, at_ms=END_MS - 120_000))
+    summary = section_of(Timeline("1h", HOUR, lag=points)).summary
+    assert "Highest lag: 9 records (at 22:24:40). Last lag: 9 records." in summary
+
+
 @pytest.mark.parametrize("module", [history, lag_line, rows_of_members, shapes, time_range, words])
 def test_the_examples_in_the_docstrings_are_correct(module: object) -> None:
     """The example of `shorten` was wrong, because nothing ran it."""

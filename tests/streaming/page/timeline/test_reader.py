@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -210,6 +210,18 @@ def test_an_active_condition_comes_from_the_report_even_without_a_row(tmp_path: 
     timeline = read(tmp_path, WatchedCluster(CLUSTER, monitor_state.view(), NOW_MS, 60_000))
     (silent,) = [bars for bars in timeline.conditions if bars.name == "silent_group"]
     assert (silent.spans[0].from_ms, silent.spans[0].to_ms) == (timeline.window.from_ms, NOW_MS)
+
+
+def test_while_the_monitor_is_not_ready_a_condition_has_no_known_end(tmp_path: Path) -> None:
+    """The report keeps the conditions of the last sample. Some of them may have ended since then."""
+    cluster = watched(tmp_path, 3 * HOUR)
+    write_lag(tmp_path, "g", 2 * HOUR, 1_800, ten_records)
+    write_condition(tmp_path, "g", "silent_group", 2 * HOUR)
+    condition = Condition("silent_group", ago_ms(2 * HOUR), "details of silent_group")
+    view = replace(cluster.view, conditions={"g": (condition,)}, health=replace(cluster.view.health, ready=False))
+    timeline = read(tmp_path, replace(cluster, view=view))
+    ((span,),) = (bars.spans for bars in timeline.conditions)
+    assert (span.to_ms, span.is_end_known) == (ago_ms(1_800), False)
 
 
 def test_the_timeline_is_cached_for_a_short_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

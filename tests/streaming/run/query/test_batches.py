@@ -51,7 +51,7 @@ def test_the_decoded_updates_of_a_batch_are_freed_before_the_append(monkeypatch:
         tables=SimpleNamespace(append_batches=append_batches),  # type: ignore[arg-type]
         files=None,  # type: ignore[arg-type]
         bootstrap=Bootstrap({}),
-        clock=ClusterClock("c", lambda: 0),
+        clock=ClusterClock("c", lambda: 0, lambda: 0),
         on_end=lambda: None,
     )
     monkeypatch.setattr(sink, "_positions", lambda _: {})
@@ -79,7 +79,7 @@ def test_a_batch_that_cannot_be_written_does_not_advance_the_positions(monkeypat
         tables=SimpleNamespace(append_batches=fail),  # type: ignore[arg-type]
         files=None,  # type: ignore[arg-type]
         bootstrap=Bootstrap({}),
-        clock=ClusterClock("c", lambda: 0),
+        clock=ClusterClock("c", lambda: 0, lambda: 0),
         on_end=lambda: None,
     )
     monkeypatch.setattr(sink, "_positions", lambda _: {0: 1})

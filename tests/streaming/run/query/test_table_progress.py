@@ -143,7 +143,7 @@ def test_each_batch_writes_the_file_after_its_rows(at: Path) -> None:
         tables=tables,
         files=files,
         bootstrap=Bootstrap(),
-        clock=ClusterClock("eu", lambda: 0),
+        clock=ClusterClock("eu", lambda: 0, lambda: 0),
         on_end=lambda: None,
     )
     failure = DecodeFailure(0, 7, 0, b"k", None, "truncated", None)

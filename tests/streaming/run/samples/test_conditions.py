@@ -49,6 +49,7 @@ from tests.streaming.delta.test_delta import open_tables
 from tests.streaming.groups import member, metadata
 from tests.streaming.log_records import commit_key
 from tests.streaming.run.samples.lag.test_retention_settings import Configs
+from tests.streaming.run.samples.test_readiness import MAX_UNREAD_MS
 from tests.streaming.run.test_poller import Folder
 
 MINUTE_MS = 60_000
@@ -59,12 +60,16 @@ SHARED = [member("a", {"orders": [0]}), member("b", {"orders": [1]})]
 class Cluster:
     """Simulated brokers and coordinators. `__consumer_offsets` has one partition, led by broker 1.
 
-    `now_ms` is the broker's time. The monitor's clock is `clock_offset_ms` behind it.
+    `now_ms` is the broker's time. The monitor's clock is `clock_offset_ms` behind it. A test that changes
+    `clock_offset_ms` sets the clock.
     """
 
     def __init__(self, clock_offset_ms: int = 0) -> None:
         self.now_ms = START_MS
-        self.clock = ClusterClock("prod", lambda: self.now_ms - clock_offset_ms)
+        self.clock_offset_ms = clock_offset_ms
+        self.clock = ClusterClock(
+            "prod", lambda: self.now_ms - self.clock_offset_ms, lambda: START_MS - self.clock_offset_ms
+        )
         self.partitions = 2
         self.topic_id: str | None = None
         self.end_offsets = {("orders", 0): 0, ("orders", 1): 0}
@@ -150,7 +155,7 @@ class Monitor:
             monitor_state=self.monitor_state,
             groups=self.cluster,  # type: ignore[arg-type]
             lag_watch=self.lag_watch,
-            readiness=Readiness(lambda: True, log_ends),
+            readiness=Readiness("prod", lambda: True, log_ends, MAX_UNREAD_MS),
             after=AfterSample(
                 Feedback(FeedbackWriter(files), None),
                 LogWatch("prod", self.monitor_state, files),

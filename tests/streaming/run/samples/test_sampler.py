@@ -16,6 +16,7 @@ from streaming.run.samples.lag.lag_tables import _LAG_NUMBERS, _changed_rows
 from streaming.run.samples.readiness import Readiness, log_ends
 from streaming.state.monitor_state import MonitorState
 from tests.streaming.run.samples.test_conditions import Monitor
+from tests.streaming.run.samples.test_readiness import MAX_UNREAD_MS
 
 Row = dict[str, Any]
 WRITTEN = pa.schema(list(LAG_SCHEMA)[:9])
@@ -80,7 +81,7 @@ def test_a_sample_does_not_undo_what_another_thread_reported_meanwhile(
         actions.pop(0)(monitor.monitor_state)
         return True
 
-    monitor.sampler.readiness = Readiness(source_is_alive, log_ends)
+    monitor.sampler.readiness = Readiness("prod", source_is_alive, log_ends, MAX_UNREAD_MS)
     is_ready_by_sample = []
     for _ in is_ready:
         monitor.sampler.take_sample()
@@ -104,6 +105,48 @@ def test_a_recreated_log_is_not_ready_whatever_its_length(tmp_path: Path) -> Non
         monitor.read()
         monitor.sampler.take_sample()
         assert not monitor.monitor_state.view().health.ready
+
+
+@pytest.mark.parametrize("silence_minutes", [0, 60])
+def test_unread_commits_of_a_healthy_group_neither_begin_nor_end_anything(tmp_path: Path, silence_minutes: int) -> None:
+    """A batch hung for 20 minutes. Healthy groups became late, and a group that reads a quiet topic became silent."""
+    monitor = Monitor(tmp_path)
+    monitor.cluster.states = {"g": "Stable"}
+    monitor.sampler.take_sample()
+    monitor.write(monitor.generation(1))
+    monitor.commit(p0=0, p1=0)
+    monitor.pass_minutes(silence_minutes)
+    for _ in range(20):
+        monitor.cluster.log_end += 2
+        monitor.pass_minutes(1, records_a_minute=100)
+    view = monitor.monitor_state.view()
+    report = monitor.monitor_state.reports(view, is_fresh=True)["g"]
+    assert (view.health.ready, report.lag.unknown) == (False, ("log_not_read",))
+    assert (report.conditions, view.incidents) == ((), ())
+    monitor.commit(p0=2_000, p1=2_000)
+    monitor.sampler.take_sample()
+    view = monitor.monitor_state.view()
+    report = monitor.monitor_state.reports(view, is_fresh=True)["g"]
+    assert (view.health.ready, report.lag.records, report.lag.status) == (True, 0, "OK")
+    assert (report.conditions, view.incidents) == ((), ())
+
+
+def test_a_silent_group_stays_silent_while_the_monitor_has_fallen_behind(tmp_path: Path) -> None:
+    """The condition and its incident neither end nor begin again, because nothing about them is known."""
+    monitor = Monitor(tmp_path)
+    monitor.cluster.states = {"g": "Stable"}
+    monitor.sampler.take_sample()
+    monitor.write(monitor.generation(1))
+    monitor.commit(p0=0, p1=0)
+    monitor.pass_minutes(15, records_a_minute=100)
+    incidents, rows = monitor.monitor_state.view().incidents, monitor.condition_changes()
+    for _ in range(20):
+        monitor.cluster.log_end += 2
+        monitor.pass_minutes(1, records_a_minute=100)
+    view = monitor.monitor_state.view()
+    assert not view.health.ready
+    assert (view.incidents, monitor.condition_changes()) == (incidents, rows)
+    assert [*monitor.active_conditions()] == ["silent_group"]
 
 
 def test_samples_are_frequent_before_and_after_the_catch_up_but_not_during_it(tmp_path: Path) -> None:

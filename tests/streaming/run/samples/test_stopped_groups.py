@@ -57,7 +57,9 @@ class Weekend:
         self.samples = [self._hour(hour) for hour in range(1, 7 * DAY_HOURS)]
 
     def _hour(self, hour: int) -> Sample:
-        self._pass(HOUR_MINUTES)
+        if hour == 1:  # a sample right after the last commit, so the age of the first unread record is known
+            self._pass(1)
+        self._pass(HOUR_MINUTES - (hour == 1))
         report = self.report()
         sample = Sample(hour, (hour - 1) % DAY_HOURS, report.lag, [trouble.word for trouble in report.troubles])
         if hour % DAY_HOURS == 0:

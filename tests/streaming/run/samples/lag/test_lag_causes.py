@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +11,11 @@ import pytest
 
 from streaming.delta.tables import LAG_CAUSES, Table
 from streaming.evaluation.causes.cause import Cause
+from streaming.evaluation.incidents.incident_cause import incident_cause
+from streaming.evaluation.incidents.story import ADVICE
+from streaming.evaluation.severity.trouble import troubles
+from streaming.page.links.runbook import SECTIONS
+from streaming.protocol.classic import ClassicMember
 from tests.streaming.groups import member
 from tests.streaming.run.samples.orders import STEP_SECONDS, Orders, holding
 from tests.streaming.run.samples.test_conditions import SHARED, Monitor
@@ -122,6 +127,39 @@ def test_an_outage_of_the_application_is_not_a_long_rebalance(orders: Orders) ->
     ], "the members are not too slow either: the rates of five minutes contain the outage"
 
 
+class OnlyCommits(Orders):
+    """A group whose client calls assign(): its partitions have commits, but no record contains members."""
+
+    def rebalance(self, members: Sequence[ClassicMember] | None = None, seconds_without_commits: int = 0) -> None:
+        """Write nothing."""
+
+
+def test_the_incident_of_a_group_that_only_commits_has_the_same_runbook_section_as_its_trouble(tmp_path: Path) -> None:
+    """The client stopped. The trouble was "no members", but the incident advised to read the logs of the members."""
+    group = OnlyCommits(Monitor(tmp_path))
+    group.monitor.cluster.states["g"] = "Empty"
+    group.run(400, (100, 100), (100, 100))
+    group.run(120, (100, 100), (0, 0))
+    monitor_state = group.monitor.monitor_state
+    report = monitor_state.reports(monitor_state.view(), is_fresh=True)["g"]
+    assert (report.membership.members, report.cause and report.cause.reason) == (0, "no_members")
+    (incident,) = monitor_state.view().incidents
+    section = ADVICE[incident_cause(incident).kind].runbook_section
+    assert section == SECTIONS[troubles(report)[0].word] == "KafkaGroupWithoutMembers"
+
+
+def test_a_late_job_that_only_commits_is_not_stopped_between_two_commits(tmp_path: Path) -> None:
+    """Flink commits every two minutes and never has members. It is too slow, but it runs."""
+    group = OnlyCommits(Monitor(tmp_path))
+    group.monitor.cluster.states["g"] = "Empty"
+    group.run(240, (100, 100), (50, 50), every=120)
+    kinds = set()
+    for _ in range(30):
+        group.run(20, (100, 100), (50, 50), every=120)
+        kinds.add(group.kind())
+    assert kinds == {"unknown"}
+
+
 def hang(orders: Orders) -> None:
     """Both members hang, and stay in the group."""
     orders.run(140, (100, 100), (0, 0))
@@ -214,6 +252,69 @@ def test_a_restart_neither_ends_nor_repeats_a_cause(orders: Orders) -> None:
     assert now is not None
     assert (now.kind, now.since_ms) == ("slow_member", before.since_ms)
     assert orders.changes() == [("slow_member", True)]
+
+
+def test_a_slow_group_that_loses_records_does_not_catch_up(orders: Orders) -> None:
+    """Retention deleted unread records, so the committed offset jumped and the lag fell.
+
+    The group seemed to consume faster than producers write: "the cause has ended". It is slow, and loses records.
+    """
+    cluster = orders.monitor.cluster
+    orders.run(300, (100, 100), (10, 10))
+    for _ in range(4):
+        orders.run(95, (100, 100), (10, 10))
+        start = cluster.end_offsets["orders", 0] - 15_000
+        cluster.log_start_offsets = dict.fromkeys(cluster.end_offsets, start)
+        orders.committed = [float(max(start, offset)) for offset in orders.committed]
+        orders.run(5, (100, 100), (10, 10))
+    assert orders.changes() == [("under_provisioned", True)]
+
+
+def test_a_pause_of_the_monitor_does_not_end_the_cause_of_a_group_in_the_middle_of_the_pause(orders: Orders) -> None:
+    """After the pause, the lag is only a lower bound. A bound of 30 s seemed to show that the group had caught up."""
+    orders.run(600, (100, 100), (20, 20))
+    cluster = orders.monitor.cluster
+    cluster.now_ms += 600_000
+    cluster.end_offsets = {at: end + 60_000 for at, end in cluster.end_offsets.items()}
+    orders.committed = [offset + 60_000 for offset in orders.committed]
+    orders.monitor.commit(p0=int(orders.committed[0]), p1=int(orders.committed[1]))
+    orders.monitor.restart()
+    orders.run(300, (100, 100), (20, 20), every=20)
+    assert orders.changes() == [("under_provisioned", True)]
+
+
+@pytest.mark.parametrize("pause_seconds", [600, 3 * 86_400])
+def test_a_healthy_group_is_not_late_after_a_pause_of_the_monitor(orders: Orders, pause_seconds: int) -> None:
+    """The first record after a quiet time seemed to be as old as the pause: STOP, a silent group, and an incident.
+
+    The producers start again just before the monitor does. The group commits every 60 s.
+    """
+    monitor = orders.monitor
+    monitor.cluster.states = {"g": "Stable"}
+    orders.run(300, (0, 0), (1e-9, 1e-9))
+    monitor.cluster.now_ms += 1000 * pause_seconds
+    monitor.restart()
+    orders.run(55, (100, 100), (0, 0))
+    report = monitor.monitor_state.reports(monitor.monitor_state.view(), is_fresh=True)["g"]
+    assert (report.lag.seconds, report.lag.seconds_is_bound) == (50, True), "as old as the first sample with a record"
+    assert report.lag.status != "STOP"
+    assert (report.cause, report.conditions, monitor.monitor_state.view().incidents) == (None, (), ())
+
+
+@pytest.mark.parametrize("interval_seconds", [120, 300, 900])
+def test_a_long_interval_between_samples_does_not_make_new_records_old(orders: Orders, interval_seconds: int) -> None:
+    """Each sample sees records of one second ago. The group commits them after the sample."""
+    monitor, cluster = orders.monitor, orders.monitor.cluster
+    for _ in range(6):
+        cluster.now_ms += 1000 * (interval_seconds - 1)
+        cluster.end_offsets = {at: end + 10 for at, end in cluster.end_offsets.items()}
+        monitor.sampler.take_sample()
+        report = monitor.monitor_state.reports(monitor.monitor_state.view(), is_fresh=True)["g"]
+        assert (report.lag.records, report.lag.seconds, report.lag.seconds_is_bound) == (20, 0, True)
+        assert (report.cause, report.conditions, monitor.monitor_state.view().incidents) == (None, (), ())
+        assert report.lag.status != "STOP"
+        cluster.now_ms += 1000
+        monitor.commit(p0=cluster.end_offsets["orders", 0], p1=cluster.end_offsets["orders", 1])
 
 
 def test_a_cause_ends_although_the_members_commit_in_turns(orders: Orders) -> None:
