@@ -287,12 +287,11 @@ class MetricsSettings(Section):
 class SamplingSettings(Section):
     """Intervals and limits of the requests that the monitor sends to the brokers."""
 
-    interval_seconds: Seconds = Field(
+    interval_seconds: Annotated[float, Field(gt=0, le=60, allow_inf_nan=False)] = Field(
         5,
-        description="Seconds between two samples of end offsets and topic metadata. If source.kind is admin-api, the"
-        " monitor also polls the groups at this interval. If samples use more than 10 % of a CPU core, the monitor"
-        " makes the interval longer, up to 15 seconds. If the interval is longer than 100 seconds, the lag in seconds"
-        " of new records is only a lower bound.",
+        description="Seconds between two samples of end offsets and topic metadata, at most 60. If source.kind is"
+        " admin-api, the monitor also polls the groups at this interval. If samples use more than 10 % of a CPU core,"
+        " the monitor makes the interval longer, up to 15 seconds.",
     )
     lag_table_seconds: Seconds = Field(
         30,

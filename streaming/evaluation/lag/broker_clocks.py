@@ -27,10 +27,11 @@ No Kafka response contains the broker's time. But a coordinator writes the time 
    a single interval is enough for the correction. A correction stays valid until an interval contradicts it, also for
    an idle broker. The maximum error is the width of the interval. The width of the interval is the sum of three
    durations: the time between two successive commits to the broker, the duration of a batch, and VISIBLE_AFTER_MS.
-6. If the monitor's clock is set, each correction changes by the same amount in the opposite direction. So the corrected
-   times have no step. But if the whole machine was paused, its time since boot was wrong, and the clock is now right.
-   The next interval decides. If it contains only the correction from before the step, all corrections get their
-   earlier values again. After a step and after a start, a single interval is enough to change a correction.
+6. If the monitor's clock is set, each correction changes by the same amount in the opposite direction. So the
+   corrected times have no step. But if the whole machine was paused, its time since boot was wrong, and the clock is
+   now right. The next interval decides. If it is nearer to the correction from before the step, all corrections get
+   their earlier values again. A correction is the lower end of a wide interval, so the interval need not contain it.
+   After a step and after a start, a single interval is enough to change a correction.
 """
 
 from __future__ import annotations
@@ -66,7 +67,11 @@ class ClockOffset:
 
     def contains(self, offset_ms: int) -> bool:
         """Return True if the clock offset can be `offset_ms`."""
-        return self.lowest_ms <= offset_ms <= self.highest_ms
+        return self.distance_ms(offset_ms) == 0
+
+    def distance_ms(self, offset_ms: int) -> int:
+        """Return the smallest possible difference between the clock offset and `offset_ms`."""
+        return max(0, self.lowest_ms - offset_ms, offset_ms - self.highest_ms)
 
     @property
     def middle_ms(self) -> float:
@@ -162,7 +167,7 @@ class BrokerClocks:
 
     def _decide_step(self, correction_ms: int, offset: ClockOffset) -> None:
         step_ms, self._step_ms = self._step_ms, 0
-        if offset.contains(correction_ms + step_ms) and not offset.contains(correction_ms):
+        if offset.distance_ms(correction_ms + step_ms) < offset.distance_ms(correction_ms):
             for broker in self._corrections_ms.keys() - self._measured:
                 self._corrections_ms[broker] += step_ms
 

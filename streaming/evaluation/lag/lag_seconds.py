@@ -15,9 +15,9 @@ between two samples. The first rule that applies determines the result:
    the report. If several samples have the offset o1, t1 is the time of the last sample with this offset. The record at
    g was written after t1, and not later than t2.
 5. `at_least`: t2 - t1 is more than MAX_STEP_MS, and also more than MAX_STEP_SHARE * (at - t2). Usually, the monitor
-   took no samples between t1 and t2. So it is unknown when the record was written in this time. The lower bound is
-   at - t2. For example, the monitor was off for three days, and the first record was written one second before the
-   first new sample. Then the lag is "at least 0 s", and not three days.
+   took no samples between t1 and t2. A running monitor samples at least every 60 s. So it is unknown when the record
+   was written in this time. The lower bound is at - t2. For example, the monitor was off for three days, and the first
+   record was written one second before the first new sample. Then the lag is "at least 0 s", and not three days.
 6. `exact` in all other cases:
 
        t = t2 - (o2 - g) * (t2 - t1) / (o2 - o1)        lag = at - t
@@ -124,13 +124,12 @@ def _look_up(
 
 
 def end_offset_at(ends: SampledOffsets, rows: Int64Array, at_ms: int) -> Int64Array:
-    """Return for each row the end offset in the last sample at or before `at_ms`, or else in the oldest sample.
+    """Return for each row the end offset in the last sample at or before `at_ms`. Return -1 if all samples are newer.
 
     The value is undefined for rows without samples.
     """
     last = ends.points.last_until(rows, np.full(len(rows), at_ms, dtype=np.int64))
-    offsets: Int64Array = ends.points.offsets[rows, np.maximum(last, 0)]
-    return offsets
+    return np.where(last < 0, -1, ends.points.offsets[rows, np.maximum(last, 0)])
 
 
 def lowest_end_offset_since(ends: SampledOffsets, rows: Int64Array, since_ms: int) -> tuple[Int64Array, BoolArray]:

@@ -44,9 +44,10 @@ class Readiness:
     (`Poller.is_fresh`). After each start of the query, the cluster becomes ready when the query has reached the targets
     of the first sample that is sufficient.
 
-    All times are times since the boot of the machine. They include suspensions, and they do not change if the clock is
-    set (`wall_clock.boot_time_ms`). `_unread` contains the targets of earlier samples that the query has not reached.
-    Each target has the time of the sample that followed, because brokers can answer late.
+    On Linux, all times are times since the boot of the machine. They include suspensions, and they do not change if the
+    clock is set. On other systems, they follow the monitor's clock (`wall_clock.boot_time_ms`). `_unread` contains the
+    targets of earlier samples that the query has not reached. Each target has the time of the sample that followed,
+    because brokers can answer late.
     """
 
     def __init__(

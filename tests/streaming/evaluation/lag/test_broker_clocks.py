@@ -165,6 +165,18 @@ def test_after_a_step_of_the_monitors_clock_one_record_corrects_all_brokers(offs
     assert cluster.clocks.corrections_ms(cluster.now_ms) == {0: offset_ms, 1: offset_ms}, why
 
 
+def test_a_pause_of_the_machine_is_detected_although_the_correction_is_not_exact() -> None:
+    """Rule 6. Broker 7 is 1.2 s ahead, and its correction was 0.8 s. The next interval was [1.0 s, 1.9 s].
+
+    It contained neither correction. So the idle brokers, and all times of the cluster, stayed wrong by the pause.
+    """
+    clocks, hour_ms = BrokerClocks({7: 800, 8: 0, 9: 0}), 3_600 * SECOND_MS
+    clocks.clock_was_set(hour_ms)
+    clocks.add_ends(OffsetsTopicEnds(START_MS, {0: 10}, {0: 7}))
+    clocks.add_records(records(START_MS + 300, (0, 10, START_MS + 100 + 1_200)))
+    assert clocks.corrections_ms(START_MS + 400) == {7: 1_000, 8: 0, 9: 0}
+
+
 def test_one_record_corrects_a_stored_correction_after_a_start() -> None:
     """Rule 6: the clock was set while no monitor ran. Before, three batches had wrong times."""
     clocks = BrokerClocks({7: 0})

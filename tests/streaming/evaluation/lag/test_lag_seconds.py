@@ -305,7 +305,7 @@ def test_the_lowest_recent_end_offset_is_the_first_one_since_this_time(
         (3_000, 3_000, "a sample at exactly this time"),
         (3_999, 3_000, "the last sample before this time"),
         (9_000, 40_000, "the newest sample"),
-        (-1, 0, "no sample is that old, so the oldest one counts"),
+        (-1, -1, "no sample is that old"),
     ],
 )
 def test_the_end_offset_of_an_earlier_time_comes_from_the_last_sample_before(
