@@ -244,9 +244,7 @@ def _how_bad(incident: Incident) -> str:
     lost = "The listed evidence shows no lost records" if incident.is_full else "The monitor has seen no lost records"
     if late:
         whose = "" if incident.group_count == 1 else f" of {at_least}{counted(len(late), 'group')}"
-        is_late = any(one.until_ms is None for one in incident.evidence if one.name == LAG_ABOVE_LIMIT)
-        until = " It counts as too large until it is at most half of the limit." if is_late else ""
-        return f"{lost}. The lag{whose} exceeded the limit.{until}"
+        return f"{lost}. The lag{whose} exceeded the limit."
     return f"{lost} and no lag above the limit."
 
 
