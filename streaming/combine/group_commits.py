@@ -22,7 +22,7 @@ class Run:
     commits: PartitionCommits
 
 
-class GroupCommits:
+class LiveCommits:
     """The live commits of one group. `known` contains them in any order. Runs must be added in log order.
 
     A rebalance storm can have a thousand boundaries in one batch, and a group can have thousands of partitions. So the
@@ -31,7 +31,7 @@ class GroupCommits:
     generation have a run.
     """
 
-    def __init__(self, known: Iterable[tuple[bytes, PartitionCommits]] = ()) -> None:
+    def __init__(self, known: Iterable[tuple[bytes, PartitionCommits]]) -> None:
         by_offset = sorted(known, key=lambda partition: partition[1].last_offset)
         self._last = OrderedDict((key, LastCommit(*commits[:3])) for key, commits in by_offset)
         self._runs = {key: commits for key, commits in by_offset if commits.run_commits}
@@ -57,7 +57,7 @@ class GroupCommits:
         return dict(self._last)
 
     def pending_of(self, runs: Iterable[Run]) -> tuple[dict[bytes, LastCommit], int]:
-        """Return the last commits that are sufficient for a gap in which only these runs follow.
+        """Return the last commits that a gap needs if only these runs follow before its next boundary.
 
         The result contains the partitions of the runs, and the oldest of all other last commits. The second value is
         the number of omitted partitions. They stay silent, and their last commits are newer than the oldest one.
@@ -106,7 +106,7 @@ def runs_by_group(runs: pa.Table, groups: Sequence[bytes]) -> dict[bytes, list[R
     return by_group
 
 
-def commits_by_group(known: pa.Table, groups: Sequence[bytes]) -> Mapping[bytes, GroupCommits]:
+def commits_by_group(known: pa.Table, groups: Sequence[bytes]) -> Mapping[bytes, LiveCommits]:
     """Return the live commits (`partition_state.LIVE_SCHEMA`) of each group."""
     found = list(_of_groups(known, groups))
     own = known.take(pa.array([row for _, row in found], pa.int64()))
@@ -114,7 +114,7 @@ def commits_by_group(known: pa.Table, groups: Sequence[bytes]) -> Mapping[bytes,
     by_group: dict[bytes, list[tuple[bytes, PartitionCommits]]] = {group: [] for group in groups}
     for (group, _), key, commits in zip(found, own["key"].to_pylist(), _partition_commits(own, names), strict=True):
         by_group[group].append((key, commits))
-    return {group: GroupCommits(of_group) for group, of_group in by_group.items()}
+    return {group: LiveCommits(of_group) for group, of_group in by_group.items()}
 
 
 def _of_groups(table: pa.Table, groups: Sequence[bytes]) -> Iterator[tuple[bytes, int]]:

@@ -32,7 +32,7 @@ from streaming.combine.gaps import (
     close_gap,
 )
 from streaming.combine.group_boundaries import Boundary, Clock, MembershipChange, group_bytes, group_numbers
-from streaming.combine.group_commits import GroupCommits, Run, commits_by_group, first_commits_of, runs_by_group
+from streaming.combine.group_commits import LiveCommits, Run, commits_by_group, first_commits_of, runs_by_group
 from streaming.events import Position
 
 
@@ -58,7 +58,7 @@ class EndedGroup(msgspec.Struct, frozen=True):
 
 
 class PartitionGaps(msgspec.Struct, frozen=True):
-    """The state of one partition: its clock, and for each group (`group_bytes`) the last boundary and the open gap."""
+    """The state of one partition: its clock. By group (`group_bytes`): the last boundary, open gap and ended group."""
 
     clock_seconds: int = -1
     groups: dict[bytes, GroupGaps] = {}
@@ -132,7 +132,7 @@ class _GapMerger:
     changed_offsets: dict[bytes, list[int]] = field(default_factory=dict)
     """The offsets of each group's membership changes in the batch, in log order."""
     omitted_partitions: dict[bytes, int] = field(default_factory=dict)
-    """For each gap without all its last commits: the number of omitted partitions (`GroupCommits.pending_of`)."""
+    """For each open gap of this batch: the number of partitions that `pending` omits (`LiveCommits.pending_of`)."""
 
     def apply_membership_changes(self) -> None:
         """Collect the membership changes. Add the first change of a group to its open gap, if the gap has none yet."""
@@ -201,8 +201,11 @@ class _GapMerger:
             steps[-1][1].extend(by_boundary.get(boundary.offsets_topic_offset, ()))
         return steps
 
-    def _apply_boundary(self, boundary: Boundary, commits: GroupCommits, only: Sequence[Run] | None) -> None:
-        """Apply a boundary. If the batch has a later boundary, `only` has the runs between the two. Otherwise None."""
+    def _apply_boundary(self, boundary: Boundary, commits: LiveCommits, runs_until_next: Sequence[Run] | None) -> None:
+        """Apply a boundary.
+
+        `runs_until_next` has the runs until the next boundary, or is None if the batch has no later boundary.
+        """
         missing_below = max(self.inputs.missing_before, boundary.missing_below)
         if boundary.generation_id is not None:
             self._resolve_ended(boundary)
@@ -210,7 +213,7 @@ class _GapMerger:
         if boundary.generation_id is None:
             self._end(boundary, missing_below)
             return
-        self._open(boundary, boundary.generation_id, missing_below, commits, only)
+        self._open(boundary, boundary.generation_id, missing_below, commits, runs_until_next)
         commits.start_generation()
 
     def _open(
@@ -218,15 +221,17 @@ class _GapMerger:
         boundary: Boundary,
         generation_id: int,
         missing_below: int,
-        commits: GroupCommits,
-        only: Sequence[Run] | None,
+        commits: LiveCommits,
+        runs_until_next: Sequence[Run] | None,
     ) -> None:
         group, group_id = boundary.group, boundary.group_id
         known, offset = self.groups.get(group), boundary.offsets_topic_offset
         is_generation_complete = known is not None and missing_below <= known.since_offset
         changes = self.changed_offsets.get(group, [])
         at = bisect_right(changes, offset)
-        pending, omitted = (commits.all_pending(), 0) if only is None else commits.pending_of(only)
+        pending, omitted = (
+            (commits.all_pending(), 0) if runs_until_next is None else commits.pending_of(runs_until_next)
+        )
         self.open[group] = OpenGap(
             group_id=group_id,
             position=Position(self.inputs.offsets_topic_partition, offset, boundary.timestamp_ms),

@@ -1,4 +1,4 @@
-"""Checks that other users cannot read or change a file with secrets, and names files in messages.
+"""Checks that other users cannot read or change a file with secrets, and hides secrets in messages about files.
 
 1. A file is refused if every user of the machine can read or write the file. A file is also refused if its user group
    can write the file.

@@ -287,6 +287,7 @@ class MetricsSettings(Section):
 class SamplingSettings(Section):
     """Intervals and limits of the requests that the monitor sends to the brokers."""
 
+    # With an interval of more than 100 s, no sample proves that a lag has ended (`lag_seconds`, rule 5).
     interval_seconds: Annotated[float, Field(gt=0, le=60, allow_inf_nan=False)] = Field(
         5,
         description="Seconds between two samples of end offsets and topic metadata, at most 60. If source.kind is"

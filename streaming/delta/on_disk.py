@@ -302,6 +302,7 @@ class _OpenTable:
 
     def _refresh(self) -> None:
         """Open the table again. Its log shows whether a failed append was committed. Raises DeltaError."""
+        self._is_in_doubt = True  # until the table is open again
         current, old = DeltaTable(self.handle.table_uri), self.handle
         if current.metadata().id != old.metadata().id or current.version() < old.version():
             raise DeltaError(f"table {old.table_uri} was replaced by a different table or by an older version")

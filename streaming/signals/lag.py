@@ -121,10 +121,10 @@ GROUP_CONSUMED_RECORDS_PER_SECOND: Final = Signal(
     unit="records per second",
     help="Consume rate of the group, in records per second. The rate is the mean growth of the committed offsets over"
     " five minutes, usually the five minutes before the last commit. The value is the sum over all partitions. If the"
-    " group commits no new offsets, the value falls to 0 within ten minutes.",
+    " group commits no new offsets, the value falls to 0 within ten minutes. If retention may have deleted unread"
+    " records between two commits, the rate does not count the growth of the committed offset between them.",
     unknown="The rate of at least one partition is unknown. The rate of a partition is unknown until the monitor has"
-    " observed the partition for one minute, and for a short time after the committed offset decreased. The rate does"
-    " not count a step between two commits in which retention perhaps deleted unread records.",
+    " observed the partition for one minute, and for a short time after the committed offset decreased.",
     example="rebalance_monitor_group_consumed_records_per_second == 0 and rebalance_monitor_group_lag > 0",
 )
 GROUP_PRODUCED_RECORDS_PER_SECOND: Final = Signal(

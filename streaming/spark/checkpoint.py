@@ -319,7 +319,7 @@ def _is_leftover_jvm(pid: int) -> bool:
 def _lock_path(checkpoint: str) -> Path:
     """Return the path of the lock file. Relative paths, absolute paths and links to a checkpoint give the same path."""
     place = canonical_location(checkpoint)
-    if local_path(checkpoint):
+    if local_path(checkpoint) is not None:
         return Path(f"{place}.lock")
     digest = hashlib.sha256(place.encode()).hexdigest()[:16]
     with raising_temporary_folder_error():

@@ -1,7 +1,7 @@
 """The type of settings that count records, tasks, groups, members or series.
 
-Spark, PyArrow and the sampler compute with integers of 64 bits. A larger number would fail only minutes after the
-start.
+No count is larger than 1,000,000,000. Spark, PyArrow and the sampler compute with integers of at most 64 bits. A
+number that does not fit would fail only minutes after the start.
 """
 
 from __future__ import annotations

@@ -358,8 +358,8 @@ COMMIT_GAPS = Table(
                 " `round_passed` means that more than `evaluation.stuck_after_seconds` have passed since the rebalance."
                 " `group_deleted` means that the group was deleted while the gap was open. The monitor writes this row"
                 " only after it has read a later record in the same `__consumer_offsets` partition. Kafka usually"
-                " deletes the commits of a group before the group. Then the value is `all_committed`, and the row is"
-                " not late."
+                " deletes the commits of a group before the group. Then the value is `all_committed`, and the monitor"
+                " writes the row at once."
                 " `nothing_before` means that the group had no commit before the rebalance",
             ),
             time(

@@ -27,8 +27,9 @@ the group's own strategy, the first rule that applies determines the verdict:
    owner, because they are new. Rule 4 does not apply if the leader certainly knew the sampled count (`sampled_topics`).
 5. The verdict is `drift` if the assignment breaks a rule (`assignors.fairness.invariants`). The verdict names the
    broken rules. For each partition whose owner breaks a rule, the verdict names the actual owner and the expected
-   owner. A partition that was handed over early has no expected owner, because the previous owner must revoke it first.
-   Java leaders from 2.8.1 to 3.4.0 hand over early if the previous owner missed a rebalance (KAFKA-14639). This is also
+   owner. If a partition was handed over early, its expected owner is the previous owner, if this member still has the
+   partition. Otherwise the partition has no expected owner, because the previous owner must revoke it first. Java
+   leaders from 2.8.1 to 3.4.0 hand over early if the previous owner missed a rebalance (KAFKA-14639). This is also
    drift. The balance rule depends on the leader's library (`leader`). If the library is unknown, the monitor checks
    only the rules that all libraries follow.
 6. The verdict is `withheld` in the first round of a cooperative rebalance (KIP-429). In the first round, partitions
@@ -102,8 +103,7 @@ _PROVEN_BY_RECORD = frozenset(
 class MisplacedPartition(msgspec.Struct, frozen=True):
     """A partition whose owner breaks a rule of the strategy.
 
-    `expected_member` is None if no member should own the partition. In a cooperative rebalance, this can be so until
-    the previous owner has revoked the partition.
+    `expected_member` is None if no member should own the partition, or if the previous owner must revoke it first.
     """
 
     topic: str

@@ -23,15 +23,15 @@ No Kafka response contains the broker's time. But a coordinator writes the time 
 5. The *correction* is the number that the monitor adds to its own time, to get the broker's time. The correction is 0
    if the interval contains 0. If the interval does not contain 0, the correction is the lower end of the interval. The
    lower end never overestimates the broker's time or the duration of a silence. So a record that is written after a
-   sample never has a time before the corrected time of this sample. Before the first clock offset of a broker is known,
-   a single interval is enough for the correction. A correction stays valid until an interval contradicts it, also for
-   an idle broker. The maximum error is the width of the interval. The width of the interval is the sum of three
-   durations: the time between two successive commits to the broker, the duration of a batch, and VISIBLE_AFTER_MS.
+   sample never has a time before the corrected time of this sample. A correction stays valid until an interval
+   contradicts it, also for an idle broker. The maximum error is the width of the interval. The width of the interval
+   is the sum of three durations: the time between two successive commits to the broker, the duration of a batch, and
+   VISIBLE_AFTER_MS.
 6. If the monitor's clock is set, each correction changes by the same amount in the opposite direction. So the
    corrected times have no step. But if the whole machine was paused, its time since boot was wrong, and the clock is
    now right. The next interval decides. If it is nearer to the correction from before the step, all corrections get
    their earlier values again. A correction is the lower end of a wide interval, so the interval need not contain it.
-   After a step and after a start, a single interval is enough to change a correction.
+   After a step and after a start, a single interval is enough for a broker's correction.
 """
 
 from __future__ import annotations
@@ -64,10 +64,6 @@ class ClockOffset:
 
     lowest_ms: int
     highest_ms: int
-
-    def contains(self, offset_ms: int) -> bool:
-        """Return True if the clock offset can be `offset_ms`."""
-        return self.distance_ms(offset_ms) == 0
 
     def distance_ms(self, offset_ms: int) -> int:
         """Return the smallest possible difference between the clock offset and `offset_ms`."""
@@ -159,7 +155,7 @@ class BrokerClocks:
         for broker, offset in {**new, **self.offsets(now_ms)}.items():
             if self._step_ms and broker in self._corrections_ms:
                 self._decide_step(self._corrections_ms[broker], offset)
-            if not offset.contains(self._corrections_ms.get(broker, 0)):
+            if offset.distance_ms(self._corrections_ms.get(broker, 0)):
                 self._corrections_ms[broker] = offset.lowest_ms if offset.least_ms else 0
             self._corrections_ms.setdefault(broker, 0)
             self._measured.add(broker)

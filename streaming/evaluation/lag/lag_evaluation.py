@@ -150,7 +150,8 @@ def evaluate_lag(  # noqa: PLR0913, PLR0917 - the inputs of one evaluation
         columns += [pa.nulls(partitions.num_rows, field.type) for field in STATUS_SCHEMA]
     else:
         rows = ends.rows(partitions["topic"].combine_chunks(), partitions["partition"].to_numpy())
-        end_offsets = end_offset_at(ends, rows, report.sampled_at_ms - RECENT_END_OFFSETS_MS)
+        old_ms = read_up_to_ms.fill_null(0).to_numpy() - RECENT_END_OFFSETS_MS
+        end_offsets = end_offset_at(ends, rows, old_ms)
         reached_end = end_offsets <= partitions["next_offset"].to_numpy()
         lag = partitions["lag"].combine_chunks()
         columns += statuses(windows, lag, read_up_to_ms, reached_end, allowed_lag, _tails(partitions)).columns
@@ -173,7 +174,9 @@ def _tails(partitions: pa.Table) -> Tails:
 def read_up_to_of_groups(
     group_ids: pa.ChunkedArray, times_ms: Mapping[int, int | None], sample: ClusterSample, polled_at_ms: int | None
 ) -> pa.Array:
-    """Return for each row the time up to which the monitor has read the group's partition of `__consumer_offsets`.
+    """Return for each row the value of the group's partition of `__consumer_offsets`.
+
+    Usually, `times_ms` contains the times up to which the monitor has read the partitions.
 
     In the polling mode, the monitor reads no log. So the result is `polled_at_ms`, the time of the last poll.
     """

@@ -11,9 +11,9 @@ between two samples. The first rule that applies determines the result:
    was sampled. The age of the oldest point is a lower bound of the lag in seconds. After the first sample, the lag is
    "at least 0 s". The monitor never extrapolates. The tool kafka-lag-exporter extrapolates, and showed a lag of three
    years (issue 496).
-4. (o1, t1) is the last point whose offset is at most g. (o2, t2) is the next point. `at` is the time of the sample of
-   the report. If several samples have the offset o1, t1 is the time of the last sample with this offset. The record at
-   g was written after t1, and not later than t2.
+4. This rule has no result. It defines the values of rules 5 and 6. (o1, t1) is the last point whose offset is at most
+   g. (o2, t2) is the next point. `at` is the time of the sample of the report. If several samples have the offset o1,
+   t1 is the time of the last sample with this offset. The record at g was written after t1, and not later than t2.
 5. `at_least`: t2 - t1 is more than MAX_STEP_MS, and also more than MAX_STEP_SHARE * (at - t2). Usually, the monitor
    took no samples between t1 and t2. A running monitor samples at least every 60 s. So it is unknown when the record
    was written in this time. The lower bound is at - t2. For example, the monitor was off for three days, and the first
@@ -25,7 +25,7 @@ between two samples. The first rule that applies determines the result:
 The error is at most `within_seconds` = t2 - t1. With 60 points and a sample every 5 s, the error is at most 5 s for a
 lag below 30 s. For a larger lag, the error depends on how long the monitor has sampled. After one hour, the error is
 about 1/8 of the lag. After one day, the error is at most 1/4 of the lag. `stored/offset_points.py` describes how points
-are removed. Rule 5 does not apply because points were removed: after two weeks, t2 - t1 is at most 0.36 * (at - t2).
+are removed. Removed points never cause rule 5: after two weeks, t2 - t1 is at most 0.36 * (at - t2).
 The lag in seconds is never negative, NaN or infinite. The tool kafka-lag-exporter can show such values (issue 138).
 
 The method comes from `LookupTable.scala` and `ConsumerGroupCollector.scala` in kafka-lag-exporter. The tests use the
@@ -123,12 +123,12 @@ def _look_up(
     return kind, np.where(is_bound, known_age_ms, age_ms) / 1000, width_ms / 1000
 
 
-def end_offset_at(ends: SampledOffsets, rows: Int64Array, at_ms: int) -> Int64Array:
-    """Return for each row the end offset in the last sample at or before `at_ms`. Return -1 if all samples are newer.
+def end_offset_at(ends: SampledOffsets, rows: Int64Array, at_ms: Int64Array) -> Int64Array:
+    """Return for each row the end offset in the last sample at or before its time. Return -1 if all samples are newer.
 
     The value is undefined for rows without samples.
     """
-    last = ends.points.last_until(rows, np.full(len(rows), at_ms, dtype=np.int64))
+    last = ends.points.last_until(rows, at_ms)
     return np.where(last < 0, -1, ends.points.offsets[rows, np.maximum(last, 0)])
 
 

@@ -3,9 +3,9 @@
 Both rates are averages over a window of WINDOW_MS (five minutes). An unknown rate is null, never 0. Rules for the
 consume rate of a group partition:
 
-1. A point is (committed offset, time of the commit). The time of a point is the coordinator's timestamp, so it does not
-   matter when the monitor reads the commit. If the timestamp is later than the sample, the point has the time of the
-   sample.
+1. A point is (committed offset, time of the commit). The time of a point is the time of the commit in the cluster's
+   time (`stored/commit_times.py`). So it does not matter when the monitor reads the commit. If the time is later than
+   the sample, the point has the time of the sample.
 2. A new commit becomes a point at the next sample. Each slot of SLOT_MS has one point: the slot's last commit. POINTS
    slots cover the window.
 3. The points of a partition are removed if the committed offset or the timestamp decreases. The points are also removed
@@ -24,7 +24,6 @@ consume rate of a group partition:
    time of the last commit.
 6. The rate is unknown if the points cover less than MIN_SPAN_MS. Exception: if the last commit is older than the
    window, the rate is 0.
-
 7. The step between two commits *crosses* the log start if two conditions are true. First, the log start offset is above
    the first committed offset and below the second. Second, the log start offset is at most the end offset of the
    previous sample. Then retention perhaps deleted records of the step before the group consumed them. So the step
@@ -97,6 +96,8 @@ class LogBounds(NamedTuple):
 
 
 NO_START, NO_END = -1, 2**63 - 1
+NO_BOUNDS = LogBounds(np.array(NO_START, dtype=np.int64), np.array(NO_END, dtype=np.int64))
+"""Unknown bounds of every row."""
 
 
 class CommitPoints:
@@ -125,11 +126,11 @@ class CommitPoints:
         commit_times_ms: Int64Array,
         sampled_at_ms: int,
         read_up_to_ms: Int64Array,
-        log: LogBounds | None = None,
+        log: LogBounds = NO_BOUNDS,
     ) -> BoolArray:
         """Add the last commits of one sample. The rows are distinct. A negative `read_up_to_ms` means unknown.
 
-        Return True for each row whose last step crosses the log start (rule 7). If `log` is None, no step crosses it.
+        Return True for each row whose last step crosses the log start (rule 7). With NO_BOUNDS, no step crosses it.
         """
         size = int(rows.max(initial=-1)) + 1
         self._offsets, self._times_ms = grown(self._offsets, size, _NONE), grown(self._times_ms, size, _NONE)
@@ -139,12 +140,12 @@ class CommitPoints:
         last_offsets, last_ms = self._offsets[rows, -1], self._times_ms[rows, -1]
         starts = (self._samples_of[rows] != self._samples) | (last_ms == _NONE)
         starts |= (offsets < last_offsets) | (times_ms < last_ms) | ((times_ms == last_ms) & (offsets != last_offsets))
-        crosses = np.zeros(len(rows), dtype=np.bool_)
-        if log is not None:
-            crosses = ~starts & (last_offsets < log.starts) & (log.starts < offsets) & (log.starts <= self._ends[rows])
-            starts |= crosses & (times_ms - last_ms >= WINDOW_MS)
-            self._ends[rows] = log.ends
-            self._move(rows[crosses], (offsets - last_offsets)[crosses], (times_ms - last_ms)[crosses])
+        crosses: BoolArray = (
+            ~starts & (last_offsets < log.starts) & (log.starts < offsets) & (log.starts <= self._ends[rows])
+        )
+        starts |= crosses & (times_ms - last_ms >= WINDOW_MS)
+        self._ends[rows] = log.ends
+        self._move(rows[crosses], (offsets - last_offsets)[crosses], (times_ms - last_ms)[crosses])
         read_before_ms = self._read_up_to_ms[rows]
         self._samples += 1
         self._samples_of[rows], self._read_up_to_ms[rows] = self._samples, read_up_to_ms

@@ -3,7 +3,7 @@
 A hot partition receives many more records than the mean of all partitions. No assignment can divide a hot partition. If
 a topic is hot, check the keys of the records and the producer's partitioner. Rules:
 
-1. The load of a partition is its produce rate (`rates`, rule 7): the mean of the last five minutes.
+1. The load of a partition is its produce rate (`rates`, rule 8): the mean of the last five minutes.
 2. The load of a topic is known only if the last sample shows the partition count of the topic. The produce rate of each
    partition of the topic must also be known.
 3. The load of a topic is also unknown if its hottest partition receives less than MIN_RECORDS_PER_SECOND. With so few

@@ -53,7 +53,9 @@ def member_changes(
 
 def with_old_names(changes: Iterable[MemberChange], before: GroupSnapshot) -> tuple[MemberChange, ...]:
     """Replace topic ids in `revoked` by the names that the topics had before the rebalance."""
-    names = before.modern.topic_names if before.modern else {}
+    if before.modern is None:
+        return tuple(changes)
+    names = before.modern.topic_names
     return tuple(
         change
         if change.revoked is None

@@ -37,13 +37,13 @@ Rules:
    of members that left. In a share group, `metadata_changed` cannot be proven, because partitions are added to the
    group one by one. Streams groups are not checked for `metadata_changed`.
 7. A partition has moved if its present owner is different from its previous owner. A partition that had no owner
-   before, or has no owner now, has not moved. In a KIP-848 group, a topic that was created again has new partitions, so
-   they have not moved. If a cooperative round withholds partitions, the moves of this round are
-   not counted. The next round is compared with the owners before the first round, so each move is counted once. The
-   first rebalance after a downgrade is compared with the owners before the downgrade. `assignors.fairness` computes
-   `fewest_moves`. `fewest_moves` is None if a partition has no owner or several owners. It is also None if a partition
-   moved and the subscription of a member is unknown. For Kafka Streams, `fewest_moves` is also None, because its
-   assignor assigns tasks, not partitions.
+   before, or has no owner now, has not moved. In a KIP-848 group, the partitions of a topic that was created again are
+   new, so they have not moved. If a cooperative round withholds partitions, the moves of this round are not counted.
+   The next round is compared with the owners before the first round, so each move is counted once. The first rebalance
+   after a downgrade is compared with the owners before the downgrade. `assignors.fairness` computes `fewest_moves`.
+   `fewest_moves` is None if a partition has no owner or several owners. It is also None if a partition moved and the
+   subscription of a member is unknown. For Kafka Streams, `fewest_moves` is also None, because its assignor assigns
+   tasks, not partitions.
 8. The sync time is the time that the group waited for the leader's assignment. The sync time ends at the timestamp of
    the record. Only the first record of a generation shows the sync time. If the computed sync time is longer than the
    longest rebalance timeout of the members, the sync time is unknown.

@@ -37,7 +37,7 @@ class AfterSample:
     """The steps after a sample, in the order of the fields.
 
     The steps `conditions`, `lag_causes`, `lag_tables` and `upkeep` run only while the cluster is ready, because records
-    can be missing otherwise. When the cluster has been ready once, `incidents` run after every sample.
+    can be missing otherwise. When the cluster has been ready once, `incidents` runs after every sample.
     """
 
     feedback: Feedback

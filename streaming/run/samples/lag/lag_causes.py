@@ -173,11 +173,16 @@ def _groups_with_unknown_lag(lag: LagEvaluation) -> frozenset[str]:
     """Return the groups with a partition whose lag in seconds is unknown or counts as unknown (rule 3)."""
     rows = lag.partitions
     is_bound = pc.fill_null(pc.equal(rows["lag_seconds_kind"].cast(pa.string()), AT_LEAST), fill_value=False)
-    since_commit_ms = pc.max_element_wise(pc.subtract(lag.report.sampled_at_ms, rows["commit_timestamp_ms"]), 0)
-    at_commit = pc.subtract(rows["lag_seconds"], pc.divide(since_commit_ms.cast(pa.float64()), 1000.0))
+    at_commit = _seconds_at_commit(rows, lag.report.sampled_at_ms)
     is_low = pc.fill_null(pc.less(at_commit, WAITING_SECONDS), fill_value=True)
     is_unknown = pc.or_(pc.is_null(rows["lag_seconds"]), pc.and_(is_bound, is_low))
     return frozenset(pc.unique(rows["group_id"].filter(is_unknown)).to_pylist())
+
+
+def _seconds_at_commit(rows: pa.Table, sampled_at_ms: int) -> pa.ChunkedArray:
+    """Return for each row the lag in seconds at its last commit, or null if the lag in seconds is unknown."""
+    since_commit_ms = pc.max_element_wise(pc.subtract(sampled_at_ms, rows["commit_timestamp_ms"]), 0)
+    return pc.subtract(rows["lag_seconds"], pc.divide(since_commit_ms.cast(pa.float64()), 1000.0))
 
 
 def _do_wait(table: pa.Table) -> pa.ChunkedArray:
@@ -198,8 +203,13 @@ def _rows_of_waiting_groups(lag: LagEvaluation) -> Iterator[tuple[str, list[dict
     rows = table.filter(pc.is_in(table["group_id"], value_set=group_ids))
     by_group = defaultdict[str, list[dict[str, Any]]](list)
     columns = pa.table(
-        [rows["group_id"], status_names(rows["status"]), *(rows[name] for name in _COLUMNS)],
-        names=["group_id", "status", *_COLUMNS],
+        [
+            rows["group_id"],
+            status_names(rows["status"]),
+            _seconds_at_commit(rows, lag.report.sampled_at_ms),
+            *(rows[name] for name in _COLUMNS),
+        ],
+        names=["group_id", "status", "seconds_at_commit", *_COLUMNS],
     )
     for row in columns.to_pylist():
         by_group[row.pop("group_id")].append(row)
@@ -228,9 +238,9 @@ def _sampled_group(
         sampled_at_ms=sample.sampled_at_ms,
         partitions=tuple(_partition_work(row, owners.get(_key(row), "")) for row in rows),
         behind={
-            _key(row): seconds
+            _key(row): row["seconds_at_commit"]
             for row in waiting
-            if (seconds := _seconds_at_commit(row, sample)) >= WAITING_SECONDS
+            if row["seconds_at_commit"] >= WAITING_SECONDS
             or (row["is_blocked"] and row["lag_seconds"] >= BLOCKED_SECONDS)
         },
         stopped=frozenset(_key(row) for row in waiting if row["status"] == Status.STOP.name),
@@ -248,11 +258,6 @@ def _sampled_group(
 
 def _key(row: Mapping[str, Any]) -> TopicPartition:
     return row["topic"], row["partition"]
-
-
-def _seconds_at_commit(row: Mapping[str, Any], sample: ClusterSample) -> float:
-    since_commit_seconds = max(0, sample.sampled_at_ms - row["commit_timestamp_ms"]) / 1000
-    return float(row["lag_seconds"] - since_commit_seconds)
 
 
 def _partition_work(row: Mapping[str, Any], member_id: str) -> PartitionWork:

@@ -1,4 +1,4 @@
-"""Tests with topics that are deleted, created or recreated between two samples. The older sample gives no verdict."""
+"""Tests with topics or racks that change between two samples. The older sample gives no verdict."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from assignors import AS_JAVA_LEADER, GroupAssignment, GroupSpec
+from assignors import AS_JAVA_LEADER
 from streaming.evaluation.group_update import GroupState, GroupUpdate, apply_batch
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.snapshot_evaluation import Evaluation
@@ -25,6 +25,7 @@ from streaming.protocol.classic import ClassicMember
 from streaming.protocol.modern import IdPartitions
 from streaming.run.samples.feedback_writer import pending_by_group
 from streaming.state.monitor_view import MonitorView
+from tests.streaming.evaluation.assignment.test_libraries_rules import MOVED, RACKS, WithRacks
 from tests.streaming.groups import (
     at,
     emptied,
@@ -162,10 +163,6 @@ def test_a_topic_that_was_created_after_the_record_is_not_drift_at_first() -> No
     assert [own(evaluation) for evaluation in rows(group_updates)] == [("unknown", "metadata_changed")]
 
 
-RACKS = (("r1",), ("r0",), ("r1",), ("r0",))
-MOVED = (("r0",), ("r1",), ("r0",), ("r1",))
-
-
 def facts_at(sampled_at_ms: int, record: GroupState, racks: tuple[tuple[str, ...], ...]) -> Sequence[GroupEvent]:
     """Return the facts that the driver sends at a sample. `orders` has four partitions."""
     sample = ClusterSample(sampled_at_ms, {"orders": TopicMetadata(4, sampled_at_ms, racks, "id")})
@@ -216,16 +213,6 @@ def test_a_rejoined_static_member_does_not_prove_which_racks_the_leader_knew() -
     assert own(record.evaluation) == ("unknown", "metadata_changed")
 
 
-class OwnByRack:
-    """A user's own strategy, which uses racks."""
-
-    name = "own-by-rack"
-
-    def assign(self, group: GroupSpec) -> GroupAssignment:
-        """Assign like Java's range."""
-        return AS_JAVA_LEADER["range"].assign(group)
-
-
 @pytest.mark.parametrize(
     ("racks", "verdict"),
     [(RACKS, ("drift", "")), (MOVED, ("unknown", "metadata_changed"))],
@@ -239,11 +226,11 @@ def test_a_polled_assignment_of_an_own_strategy_is_compared_after_the_racks_are_
     for at_ms, held in ((10_000, ([0, 2], [1], [3])), (900_000, ([0, 1], [3], [2]))):
         written = in_racks(0, *held)
         assert isinstance(written, GroupMetadataWritten)
-        classic = replace(written.metadata, generation_id=None, leader=None, protocol=OwnByRack.name)
+        classic = replace(written.metadata, generation_id=None, leader=None, protocol=WithRacks.name)
         poll = GroupDescribed(Position(POLLED_PARTITION, at_ms, at_ms), "classic", "Stable", classic=classic)
-        record = apply_batch(record, [poll], [OwnByRack()]).record
+        record = apply_batch(record, [poll], [WithRacks()]).record
         assert own(record.evaluation) == ("unknown", "metadata_missing")
         sampled_racks = RACKS if at_ms == 10_000 else racks
-        record = apply_batch(record, facts_at(at_ms + 1_000, record, sampled_racks), [OwnByRack()]).record
+        record = apply_batch(record, facts_at(at_ms + 1_000, record, sampled_racks), [WithRacks()]).record
     assert own(record.evaluation) == verdict
     assert not facts_at(905_000, record, racks), "the verdict is complete, so no further sample is sent"

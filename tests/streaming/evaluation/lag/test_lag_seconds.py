@@ -312,7 +312,8 @@ def test_the_end_offset_of_an_earlier_time_comes_from_the_last_sample_before(
     at_ms: int, expected: int, why: str
 ) -> None:
     ends = sampled(STEADY)
-    assert end_offset_at(ends, ends.rows(pa.array(["orders"]), np.array([0])), at_ms).tolist() == [expected], why
+    rows = ends.rows(pa.array(["orders"]), np.array([0]))
+    assert end_offset_at(ends, rows, np.array([at_ms])).tolist() == [expected], why
 
 
 def test_a_partition_without_samples_has_no_lowest_end_offset_for_any_number_of_rows() -> None:
