@@ -79,9 +79,10 @@ AS_LEADER: Mapping[str, Mapping[str, PartitionAssignor]] = MappingProxyType(
         "sarama": _by_name(RangeAssignor(members_by_utf8)),
     }
 )
-"""Maps the name of a client library to the strategies of a leader with this library.
+"""Maps the name of a client library to the strategies of a leader that uses this library.
 
-If racks do not matter, range and roundrobin compute exactly the assignments of a librdkafka client that is the leader.
+If racks do not matter, range and roundrobin of ``librdkafka`` compute exactly the assignments of a librdkafka client
+that is the leader.
 """
 
 

@@ -2,8 +2,8 @@
 
 In a classic group, the leader does not know the previous assignment. Each member *claims* its partitions: it sends a
 list of them in ``userData`` (KIP-54) or in ``ownedPartitions`` (KIP-429). A member that missed a rebalance can later
-claim partitions of a different member. So every claim contains a generation (KIP-792). The claim with the newer
-generation wins. If two claims to a partition have the same generation, both claims are ignored.
+claim partitions that now belong to a different member. So every claim contains a generation (KIP-792). The claim with
+the newer generation wins. If two claims to a partition have the same generation, both claims are ignored.
 
 Source: ``AbstractStickyAssignor.allSubscriptionsEqual`` and ``prepopulateCurrentAssignments``. As in Java, the result
 can depend on the order in which the claims are read. This module ignores claims to partitions that do not exist.
@@ -45,7 +45,7 @@ def settle_claims(
     order in which their claims are read (default: the order of ``members``).
 
     If two members claim a partition, Java compares ``rival_generation`` of the first claim with ``claim_generation`` of
-    the second claim. The two generations of one member differ only if the group contains sticky members of different
+    the second claim. For one member, these two values differ only if the group contains sticky members of different
     versions.
 
     >>> from assignors.model import MemberSubscription as Member

@@ -5,8 +5,8 @@ not set. The default partitioner uses the key if ``partitioner.ignore.keys`` is 
 other key. For records without a key, the producer chooses one partition for each batch.
 
 By default, librdkafka hashes keys with CRC-32. It hashes like Java only if its setting ``partitioner`` is ``murmur2``
-or ``murmur2_random``. So with default settings, a Java producer and a librdkafka producer may write the same key to
-different partitions.
+or ``murmur2_random``. So with default settings, a Java producer and a librdkafka producer may write records with the
+same key to different partitions.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ def utf16_key(text: str) -> bytes:
 
 
 def sorted_names(names: Iterable[str]) -> list[str]:
-    """Sort names in Java's order. ASCII names need no sort key, because Java and Python sort them equally."""
+    """Sort names in Java's order. ASCII names need no sort key, because Java and Python sort them in the same order."""
     listed = list(names)
     if all(map(str.isascii, listed)):
         return sorted(listed)

@@ -16,7 +16,7 @@ def racks_of(group: GroupSpec, topic: str) -> list[frozenset[str]]:
     """Return one set per partition of the topic: the racks of the partition's replicas.
 
     A set is empty if the metadata has no racks for the partition. The set includes the racks of offline replicas,
-    because the return of a replica causes no rebalance (KIP-881).
+    because no rebalance follows when a replica is online again (KIP-881).
 
     >>> from assignors.model import GroupSpec
     >>> [sorted(racks) for racks in racks_of(GroupSpec((), {"t0": 2}, {"t0": (("a", "b", None),)}), "t0")]
@@ -31,8 +31,8 @@ def racks_of(group: GroupSpec, topic: str) -> list[frozenset[str]]:
 def racks_matter(member_racks: Iterable[str | None], partition_racks: Iterable[frozenset[str]]) -> bool:
     """Return whether racks can improve an assignment.
 
-    Racks matter only if a member is in the rack of a replica, and if at least two partitions have different sets of
-    racks. Source: ``AbstractPartitionAssignor.useRackAwareAssignment``.
+    Racks matter only if a member is in the same rack as a replica, and if at least two partitions have different sets
+    of racks. Source: ``AbstractPartitionAssignor.useRackAwareAssignment``.
 
     >>> racks_matter(["a", None], [frozenset("ab"), frozenset("b")])
     True

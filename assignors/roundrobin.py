@@ -43,7 +43,7 @@ class RoundRobinAssignor:
         assigned: list[list[TopicPartition]] = [[] for _ in members]
         next_member = 0  # position among all members
         for topic, subscribers in subscribers_by_topic(group, members).items():
-            # The search finds the first subscriber at or after next_member. The next subscribers follow.
+            # The search finds the first subscriber at or after next_member. Later subscribers get the next partitions.
             first = bisect_left(subscribers, next_member) % len(subscribers)
             count = group.partition_count(topic)
             partitions = partitions_of(topic, count)

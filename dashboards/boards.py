@@ -28,7 +28,7 @@ _SAME_SOURCE = "${datasource:queryparam}"
 _SAME_CLUSTER = "${cluster:queryparam}"
 _ALL = dashboard.VariableOption(selected=True, text="All", value="$__all")
 _WITH_ONE_CLUSTER = frozenset({GROUP_UID, TOPIC_UID})
-"""Dashboards whose variable `cluster` has one value. A link must not pass the value "all clusters" to them."""
+"""Dashboards whose variable `cluster` has one value. A link to them must not pass the value "all clusters"."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def multiple_choice_variable(name: str, label: str, query: str) -> AnyVariable:
 class Event(dashboard.AnnotationQuery, Builder[dashboard.AnnotationQuery]):
     """A vertical line at each time at which a Prometheus query has a value.
 
-    The SDK's class for annotations has no fields for titles.
+    The SDK's class for annotations has no fields for titles, so `to_json` adds the title.
     """
 
     def __init__(self, name: str, expression: str, title: str, color: str) -> None:

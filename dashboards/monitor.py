@@ -197,7 +197,7 @@ def _freshness() -> list[AnyPanel]:
         _lines(
             "Time since the last micro-batch",
             "If this time rises while there are unread records, the query makes no progress. If there are no new "
-            "records, the monitor runs no batch, so the time rises without a problem.",
+            "records, the monitor runs no batch. In this case, the time rises although there is no problem.",
             monitor.LAST_BATCH_TIMESTAMP_SECONDS.unknown,
             Query(f"time() - {CLUSTERS.series(monitor.LAST_BATCH_TIMESTAMP_SECONDS)}", "{{cluster}}"),
             age_display,

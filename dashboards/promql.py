@@ -74,7 +74,7 @@ class Scope:
 
         The query uses PromQL's `increase` in two cases: Prometheus has no data for the start of the time range, or the
         counter started again at 0. Exception: `RECORDS_SKIPPED` starts again only if the monitor rebuilds its
-        checkpoint. Then the monitor reads old records again, so the increase from 0 is not an increase of new events.
+        checkpoint. Then the monitor reads old records again, so the increase from 0 does not count new events.
         """
         labels, selected = _own_labels(counter), f"{self.selector(counter, *matchers)}[$__range]"
         seen = f"max by ({labels}) ({self._restrict(f'round(increase({selected}))')})"

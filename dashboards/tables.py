@@ -76,7 +76,7 @@ def _column_order(columns: Sequence[Column]) -> dict[str, object]:
 
 
 def _fields(columns: Sequence[Column]) -> list[str]:
-    """Return Grafana's field name of each column. If a table has several queries, it contains the query's name."""
+    """Return Grafana's field name of each column. With several queries, the field name contains the query's name."""
     measures = [column for column in columns if isinstance(column, Measure)]
     names = {id(one): f"Value #{name}" for name, one in zip(ascii_uppercase, measures, strict=False)}
     if len(measures) == 1:

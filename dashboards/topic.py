@@ -130,8 +130,8 @@ def _of_groups(signal: Signal, selected: str) -> str:
 def _lag_over_time() -> AnyPanel:
     spec = PanelSpec(
         "Lag in records, by group",
-        "Lag in this topic, for the groups that have the largest lag at each time. If all groups lag, look at the "
-        "producers and the brokers of the topic. If only one group lags, open the dashboard of this group.",
+        "Lag in this topic. At each point in time, the panel shows the groups with the largest lag. If all groups lag, "
+        "look at the producers and the brokers of the topic. If only one group lags, open the dashboard of this group.",
         _LAG_UNKNOWN,
         width=8,
     )
@@ -172,8 +172,8 @@ def _hottest_partition() -> AnyPanel:
     spec = PanelSpec(
         "Hottest partition over time",
         "Produce rate of the hottest partition of this topic, divided by the mean produce rate of all its partitions. "
-        "The legend names the partition. No assignment can divide a hot partition. Look at the keys of the records and "
-        "at the producer's partitioner.",
+        "The legend names the partition. No assignment can divide a hot partition. Therefore, look at the keys of the "
+        "records and at the producer's partitioner.",
         partitions.TOPIC_HOTTEST_PARTITION_RATIO.unknown,
         "no known hot partition",
         width=24,

@@ -160,8 +160,9 @@ CATCH_UP = [value_mapping({"0": ("no lag", FINE), _NEVER: ("not at this rate", W
 def catch_up_query(scope: Scope) -> str:
     """Return a query for the time in seconds that each group needs to catch up.
 
-    The value is 0 if the group has no lag, and -1 if the monitor knows the lag and both rates but no time. In these two
-    cases, `GROUP_CATCH_UP_SECONDS` has no series. If the lag or a necessary rate is unknown, the group has no value.
+    The value is 0 if the group has no lag. The value is -1 if the group has lag and both rates are known, but there is
+    no estimate of the time. In these two cases, `GROUP_CATCH_UP_SECONDS` has no series. If the lag or a necessary rate
+    is unknown, the group has no value.
     """
     unread = scope.series(lag.GROUP_LAG)
     produced, consumed = map(

@@ -32,8 +32,8 @@ def _even_if_equal(group: GroupSpec, assignment: GroupAssignment) -> Iterator[st
 def _no_move_helps(group: GroupSpec, assignment: GroupAssignment) -> Iterator[str]:
     """Check sticky and uniform. No move of a single partition can improve the balance.
 
-    A move improves the balance if the old owner has at least two partitions more than the new owner. Sticky and uniform
-    never try two moves together.
+    A move improves the balance if the old owner has at least two partitions more than the new owner. Two moves
+    together may still improve the balance, because sticky and uniform never try them.
     """
     members = [assignment.members[member.member_id] for member in group.members]
     holders: dict[str, set[int]] = {}

@@ -119,7 +119,8 @@ def _coefficient_of_variation(loads: Sequence[float], total: float) -> float:
 def _gini(loads: Sequence[float], total: float) -> float:
     """Compute measure 4.
 
-    In the sum of all differences, each load has a factor. It depends only on the load's position in the sorted list.
+    In the sum of all differences, each load has a factor. The factor depends only on the load's position in the
+    sorted list.
     """
     ranks = range(1 - len(loads), len(loads), 2)
     differences: float = sum(map(mul, ranks, sorted(loads)))

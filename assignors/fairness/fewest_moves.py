@@ -112,7 +112,7 @@ def _fewest_for_balance(stayable: Stayable, sizes: Sequence[int]) -> int:
     busiest = sorted(had.values(), reverse=True)
     gaps = (
         before - now for before, now in zip(busiest, sizes, strict=False)
-    )  # busiest omits members that can keep no partition
+    )  # the lengths can differ, because busiest omits members that can keep no partition
     return max(0, max(accumulate(gaps), default=0))
 
 

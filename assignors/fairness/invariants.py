@@ -107,7 +107,7 @@ def _missing(group: GroupSpec, assignment: GroupAssignment) -> Iterator[TopicPar
 
 
 def _withheld(group: GroupSpec, assignment: GroupAssignment) -> frozenset[TopicPartition]:
-    """Return the partitions that their old owners must first revoke, so no member gets them in this round (KIP-429)."""
+    """Return the partitions that no member gets in this round, because their old owners must revoke them (KIP-429)."""
     return frozenset(
         partition
         for member in group.members

@@ -54,7 +54,7 @@ class RangeAssignor:
 
 
 class ServerRangeAssignor:
-    """KIP-848's strategy of the broker (``org.apache.kafka.coordinator.group.assignor.RangeAssignor``).
+    """The ``range`` strategy of the broker (KIP-848, ``org.apache.kafka.coordinator.group.assignor.RangeAssignor``).
 
     It assigns like the client's range strategy without racks. On the broker and in ``group.remote.assignor``, its name
     is ``range``.

@@ -1,11 +1,12 @@
 """Rack-aware ``range`` (KIP-881). Balance has the highest priority, then co-partitioning, then racks.
 
 Topics with the same subscribers and the same partition count are *co-partitioned*. A member gets the same partition
-numbers of co-partitioned topics, so that an application can join these topics. So co-partitioned topics are assigned
-together, by partition number. Each set of co-partitioned topics is assigned in two steps:
+numbers in all co-partitioned topics, so that an application can join the records of these topics. So co-partitioned
+topics are assigned together, by partition number. Each set of co-partitioned topics is assigned in two steps:
 
-1. A partition goes to a member in the rack of a replica if this member is below its limit. The limit is the number of
-   partitions divided by the number of subscribers, rounded down. While extra partitions remain, the limit is 1 higher.
+1. A partition goes to a member that is in the same rack as one of its replicas, and below its limit. The limit is the
+   number of partitions divided by the number of subscribers, rounded down. While extra partitions remain, the limit is
+   1 higher.
 2. The other partitions are assigned as in range without racks.
 """
 

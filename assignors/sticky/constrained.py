@@ -6,8 +6,8 @@ For n members and p partitions, the *quota* is p // n. Every member gets at leas
 
 1. Members keep the partitions that they own, up to the quota. A member that owns more than the quota keeps one more
    partition, as long as surplus remains. If racks matter, a member keeps only partitions with a replica in its rack.
-2. If racks matter, unassigned partitions go to members in the rack of a replica. Members below the quota come first,
-   in round-robin order. Members at the quota get one surplus partition each.
+2. If racks matter, each unassigned partition goes to a member in the same rack as one of its replicas. Members below
+   the quota come first, in round-robin order. Members at the quota get one surplus partition each.
 3. Members below the quota get the remaining partitions in round-robin order. After that, members at the quota get one
    surplus partition each.
 

@@ -1,4 +1,4 @@
-"""Step 2 of the constrained algorithm: distributes partitions to members in the rack of a replica (KIP-881).
+"""Step 2 of the constrained algorithm: assigns partitions by rack (KIP-881).
 
 Unlike ``ConstrainedAssignmentBuilder.assignRackAwareRoundRobin``, this module has a separate list of candidates for
 each rack.
@@ -16,7 +16,7 @@ from assignors.sticky.sticky_racks import StickyRacks
 
 
 def fill_by_rack(quotas: Quotas, racks: StickyRacks, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-    """Assign partitions to members in the rack of a replica.
+    """Assign each partition to a member in the same rack as a replica of the partition.
 
     Members below the quota come first. Members at the quota get one surplus partition each. Returns the partitions that
     are still unassigned.

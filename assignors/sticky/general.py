@@ -4,8 +4,9 @@ The algorithm has the same four steps as ``AbstractStickyAssignor.GeneralAssignm
 
 1. A member keeps its partitions of the topics to which it still subscribes. If racks matter, a replica of the partition
    must also be in the member's rack.
-2. Every other partition goes to its least loaded subscriber. If racks matter, subscribers in the rack of a replica are
-   preferred. Topics with few subscribers are assigned first, because their partitions have the fewest possible owners.
+2. Every other partition goes to its least loaded subscriber. If racks matter, subscribers in the same rack as a replica
+   are preferred. Topics with few subscribers are assigned first, because their partitions have the fewest possible
+   owners.
 3. A partition moves to a subscriber that has at least two partitions fewer than the owner. Step 3 ends when no move
    improves the balance (``general_balance``).
 4. If step 3 did not improve the balance, its moves are undone. If no member had a partition after step 1, the moves
@@ -44,7 +45,7 @@ class GeneralAssignment:
         racks: StickyRacks,
         earlier: Mapping[TopicPartition, int],
     ) -> None:
-        # Python's sort is stable. Topics with the same number of subscribers stay in the order of their names.
+        # Python's sort is stable. So topics with the same number of subscribers stay in the order of their names.
         self.topics = sorted(subscribers, key=lambda topic: len(subscribers[topic]))
         self.members = members
         self.sizes = [0] * members

@@ -22,9 +22,9 @@ from assignors.sticky.movements import TopicMovements
 MAX_RETURN_PASSES = 100
 """After this number of passes, a partition returns to its first owner only if this move improves the balance.
 
-The partition that returns can belong to a member with few partitions. In Java, two such moves can undo each other in
-an endless loop. The algorithm always ends if every move improves the balance. If Java's algorithm ends, it needs only a
-few passes.
+The partition that returns can belong to a member with few partitions, so this move does not always improve the balance.
+In Java, two such moves can undo each other in an endless loop. After MAX_RETURN_PASSES, every move improves the
+balance, so the algorithm always ends. If Java's algorithm ends, it needs only a few passes.
 """
 
 
@@ -83,7 +83,10 @@ class Balancer:
         return moved
 
     def _earlier_owner(self, topic: str, number: int, size: int) -> int | None:
-        """Return the earlier owner, or None if a partition cannot move to it (Java does not check its subscription)."""
+        """Return the earlier owner, or None if the partition cannot move to it.
+
+        Java does not check whether the earlier owner subscribes to the topic.
+        """
         earlier = self.earlier.get((topic, number)) if self.earlier else None
         if earlier is None or size <= self.sizes[earlier] + 1 or earlier not in self.subscribers[topic]:
             return None

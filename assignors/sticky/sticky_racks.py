@@ -30,7 +30,10 @@ class StickyRacks:
         return rack is None or rack in self.partitions[partition[0]][partition[1]]
 
     def scarce_first(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        """Sort partitions by their number of near members, fewest first. A near member is in the rack of a replica."""
+        """Sort partitions by their number of near members, fewest first.
+
+        A near member is in the same rack as a replica of the partition.
+        """
         population: dict[str, int] = {}
         for rack in self.members.values():
             population[rack] = population.get(rack, 0) + 1

@@ -37,7 +37,7 @@ class UniformAssignor:
 
 
 def _current_target(members: Sequence[MemberSubscription], partitions: Mapping[str, int]) -> Owners:
-    """Return the current owner of each partition. If several subscribers claim a partition, the last one owns it."""
+    """Return the current owner of each partition: the last subscriber in ``members`` that claims the partition."""
     owners = {topic: [NO_OWNER] * count for topic, count in partitions.items()}
     for position, member in enumerate(members):
         for topic, number in member.owned:

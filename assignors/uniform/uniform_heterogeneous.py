@@ -57,7 +57,7 @@ class HeterogeneousAssignment:
             self.sizes[owners[number]] += 1
 
     def _balance(self, topics: Sequence[str]) -> None:
-        last_moved = None  # the last topic with a move; if the loop reaches it again, no other topic had a move
+        last_moved = None  # the last topic with a move; if the loop reaches it again, no other topic had a move since
         for topic in chain.from_iterable([topics] * MAX_ITERATION_COUNT):
             if topic == last_moved:
                 return
@@ -145,7 +145,7 @@ class _SubscriberLoads:
     def _next_most_loaded(self) -> int | None:
         if self._next_high < self._high_start:
             if self._high_start and self._high_end <= self._high_start:
-                self._high_level = self._size_at(self._high_start - 1)  # no member of the range could give
+                self._high_level = self._size_at(self._high_start - 1)  # no member of the range could give a partition
             else:
                 self._high_level -= 1
             while self._high_start and self._size_at(self._high_start - 1) == self._high_level:

@@ -11,8 +11,8 @@
 4. Successive steps are merged if their strategies and their rebalance protocols are equal.
 
 librdkafka refuses a list that contains both eager and cooperative strategies. So members with librdkafka cannot do the
-two rolling restarts of KIP-429. To make librdkafka members cooperative, stop all members before you
-change their strategy.
+two rolling restarts of KIP-429. To make librdkafka members cooperative, stop all members before you change their
+strategy.
 """
 
 from __future__ import annotations

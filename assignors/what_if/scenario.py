@@ -44,8 +44,9 @@ class Scenario:
 def parse_scenario(fields: object) -> Scenario:
     """Read a scenario from one decoded JSON value. Raises ScenarioError.
 
-    An unknown field of a member is an error, because a strategy without the partitions of a misspelt "owned" computes a
-    different assignment. Other unknown fields are ignored. For example, test data can contain the expected assignment.
+    An unknown field of a member is an error. If, for example, a misspelt "owned" were ignored, the strategy would
+    compute a wrong assignment. Other unknown fields are ignored. For example, test data can contain the expected
+    assignment.
 
     >>> parse_scenario({"strategy": "range", "partitions": {"t0": 1}, "members": []}).group.partitions
     {'t0': 1}

@@ -11,7 +11,7 @@ These rules define a change exactly, so that two monitors return the same result
    chooses the second of them.
 3. A topic can only *grow*, because Kafka cannot reduce the number of partitions. At least one member must subscribe to
    the topic. The racks of the new partitions are unknown. A change is impossible if the group would have more than
-   1,000,000 partitions (as in a scenario) or more than 100,000 members.
+   1,000,000 partitions (the limit of a scenario) or more than 100,000 members.
 4. A partition moves if its new owner is different from today's owner. A move is *unavoidable* if today's owner leaves
    or cannot keep the partition. ``moved_partitions`` counts all moves, ``unavoidable_moves`` counts only unavoidable
    moves.
@@ -80,7 +80,7 @@ class Change:
 
 
 USUAL_CHANGES = (Change(), Change(members=1), Change(members=-1))
-"""The changes that on-call engineers need most often."""
+"""The changes whose outcomes on-call engineers need most often."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ _COUNTS_PARTITIONS = (
     f"rebalance_monitor_excess_partitions@ > 1 or rebalance_monitor_excess_partitions@ > 0 {AND_ABOVE_MAX}"
 )
 _RECORDS = "{{ $value | humanize }}"
-_MORE_THAN_FAIR = "In the fairest assignment, the busiest member would hold {{ $value }} fewer."
+_MORE_THAN_FAIR = "In the fairest assignment, the busiest member would hold {{ $value }} fewer than now."
 _BUSIEST = known(
     "topk(1, rebalance_monitor_busiest_member@)",
     f"{{{{ with first . }}}}Client {{{{ .Labels.client_id }}}} on {{{{ .Labels.client_host }}}}{{{{ with "
@@ -40,27 +40,28 @@ _BUSIEST = known(
 _BUSIEST_OR_UNEVEN = known(
     _COUNTS_PARTITIONS,
     f"{_BUSIEST}{{{{ else }}}}One member receives too many records. In the fairest assignment, the busiest member "
-    f"would receive {_RECORDS} fewer records per second.",
+    f"would receive {_RECORDS} fewer records per second than now.",
 )
 _CAUSE = known(
     "topk(1, rebalance_monitor_topic_skew@)",
-    "{{ with first . }} Cause: topic skew. In several topics, the same members hold one partition more than the other "
-    "members.{{ with .Labels.remedy }} What to do: change the group's strategy to {{ . }}. This strategy removes the "
-    "topic skew.{{ else }} What to do: compare the strategies in the what-if table on the group's page.{{ end }}{{ end "
-    "}}{{ else }}"
+    "{{ with first . }} Cause of the uneven assignment: topic skew. In several topics, the same members hold one "
+    "partition more than the other members.{{ with .Labels.remedy }} What to do: change the group's strategy to "
+    "{{ . }}. This strategy removes the topic skew.{{ else }} What to do: compare the strategies in the what-if table "
+    "on the group's page.{{ end }}{{ end }}{{ else }}"
     + known_with(
         "group_condition",
         'condition="subscription_mismatch"',
-        " Cause: members subscribe to different topics. What to do: give each application its own group id, or finish "
-        "the deployment.{{ else }} Likely causes: a client uses its own strategy, or members subscribe to different "
-        "topics. What to do: compare the strategies in the what-if table on the group's page.",
+        " Cause of the uneven assignment: members subscribe to different topics. What to do: give each application its "
+        "own group id, or finish the deployment.{{ else }} Likely causes of the uneven assignment: a client uses its "
+        "own strategy, or members subscribe to different topics. What to do: compare the strategies in the what-if "
+        "table on the group's page.",
     ),
 )
 
 _CAUSE_OR_UNEVEN = known(
     _COUNTS_PARTITIONS,
-    f"{_CAUSE}{{{{ else }}}} What to do: find the busiest member on the group's page (How the work is shared). "
-    "Compare the strategies in the what-if table.",
+    f"{_CAUSE}{{{{ else }}}} What to do: find the busiest member on the group's page (section 'How the work is "
+    "shared'). Compare the strategies in the what-if table.",
 )
 
 _DRIFT = lines(

@@ -62,8 +62,9 @@ COORDINATORS: Final = AlertFile(
             levels=(Level(CRITICAL, _BLOCKED, "15m", "5m"), Level(WARNING, _BLOCKED, "5m", "5m")),
             summary=f"{IN_CLUSTER}an open transaction blocks partition {{{{ $labels.partition }}}} of "
             f"__consumer_offsets",
-            description=f"One transaction stays open and blocks {COUNT} records. By default, the timeout of a "
-            f"transaction is at most 15 minutes (transaction.max.timeout.ms)."
+            description=f"One transaction stays open and blocks {COUNT} records. By default, Kafka ends each "
+            f"transaction after at most 15 minutes (transaction.max.timeout.ms). If a transaction stays open for "
+            f"longer, it probably hangs."
             '{{ with printf "count(max by (group) (rebalance_monitor_group_info{cluster=%q,state=\\"Unknown\\"}))" '
             "$labels.cluster | query }} Groups in state Unknown: {{ . | first | value }}.{{ end }} If the transaction "
             "contains offsets of a group, new consumers of the group cannot fetch these offsets. Likely causes: a "

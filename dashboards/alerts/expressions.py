@@ -118,7 +118,7 @@ RECORDING_RULES: Final[tuple[tuple[str, str, str], ...]] = (
         lines("max by (cluster) (", indent(_UNREAD, "  "), ")"),
     ),
     (
-        "Time to read these records at the current rate. No series if the monitor reads nothing or is not ready.",
+        "Time to read the unread records at the current rate. No series if the monitor reads nothing or is not ready.",
         BEHIND_SECONDS,
         lines(
             "max by (cluster) (",

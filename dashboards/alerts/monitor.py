@@ -160,17 +160,17 @@ MONITOR_ITSELF: Final = AlertFile(
         Alert(
             "RebalanceMonitorTablesFailing",
             MONITOR,
-            harm="Rows are missing in the tables. If the disk becomes full, the monitor stops.",
+            harm="Rows are missing in the tables. If the disk becomes full, the monitor is no longer ready.",
             levels=(Level(WARNING, _TABLES_FAIL, "15m"),),
             summary=f"{IN_CLUSTER}{{{{ with $labels.folder }}}}the disk with the folder {{{{ . }}}} has {{{{ printf "
             f'"%.0f" '
             "$value }} % free space{{ else }}the monitor cannot write its tables{{ end }}",
             description="{{ with $labels.folder }}The setting paths.{{ . }} names a folder. The disk of this folder "
-            'has only {{ printf "%.0f" $value }} % free space. If this disk becomes full, the monitor stops. What to '
-            "do: make space on the disk, use a larger disk, or shorten the retention of the tables.{{ else }}Writes to "
-            "Delta tables have failed for 15 minutes. The monitor retries each failed write. Until a retry succeeds, "
-            "rows are missing in the tables. Likely causes: the storage is full, is slow, or refuses the "
-            "credentials. What to do: read the monitor's log. The log names the table and the error.{{ end }}",
+            'has only {{ printf "%.0f" $value }} % free space. If this disk becomes full, the monitor is no longer '
+            "ready. What to do: make space on the disk, use a larger disk, or shorten the retention of the tables."
+            "{{ else }}Writes to Delta tables have failed for 15 minutes. The monitor retries each failed write. Until "
+            "a retry succeeds, rows are missing in the tables. Likely causes: the storage is full, is slow, or refuses "
+            "the credentials. What to do: read the monitor's log. The log names the table and the error.{{ end }}",
         ),
         Alert(
             "RebalanceMonitorQuarantineGrows",
@@ -230,9 +230,9 @@ MONITOR_ITSELF: Final = AlertFile(
             levels=(Level(WARNING, _CLOCKS_DIFFER, "15m"),),
             summary=f"{IN_CLUSTER}the clocks of broker {{{{ $labels.broker }}}} and of the monitor differ by "
             f"{DURATION} or more",
-            description="The monitor corrects the times that it shows, but Prometheus and Grafana use their own "
-            "clocks. The monitor cannot correct differences between the clocks of the brokers. What to do: synchronize "
-            "the clocks of the brokers and of the monitor (NTP).",
+            description="The monitor corrects an error of its own clock, but Prometheus and Grafana use their own "
+            "clocks. If the clocks of the brokers differ, the monitor does not correct the times of rebalances, so "
+            "commit gaps can be wrong. What to do: synchronize the clocks of the brokers and of the monitor (NTP).",
         ),
     ),
 )

@@ -32,7 +32,7 @@ def rule_groups(files: Iterable[AlertFile]) -> list[Rule]:
         rules = [rule for alert in file.alerts for rule in _rules_of(alert)]
         groups.append({"name": f"rebalance-monitor-{subject}", "rules": rules})
     digest = hashlib.sha256(json.dumps(groups, sort_keys=True).encode()).hexdigest()
-    checksum = f"sha256-{digest[:16]}"  # without the prefix, YAML could read it as a number
+    checksum = f"sha256-{digest[:16]}"  # without the prefix, YAML could read the checksum as a number
     ready = f"max by (cluster) ({READY})"
     groups[0]["rules"].append({"record": RULES_INFO, "expr": ready, "labels": {"checksum": checksum}})
     return groups

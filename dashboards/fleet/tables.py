@@ -119,8 +119,8 @@ def lag_in_records() -> AnyPanel:
     """Return the table of the groups with the largest lag in records."""
     spec = PanelSpec(
         "Largest lag in records",
-        "Number of records that the group has not committed. If the lag of one partition of a group is unknown, the "
-        "group is not listed.",
+        "Number of records that the group has not committed. If the lag of at least one partition of a group is "
+        "unknown, the group is not listed.",
         "Either every group has read all records, or no lag is known.",
         "no known lag",
     )

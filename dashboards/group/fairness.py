@@ -64,8 +64,8 @@ def _strategies() -> AnyPanel:
     spec = PanelSpec(
         "Actual assignment compared with each strategy",
         "For the group's strategy, `Partitions` is the number of partitions whose owner breaks a rule of the strategy. "
-        "For any other strategy, `Partitions` is the number of partitions that would have a different owner. The "
-        "group's page lists these partitions.",
+        "For any other strategy, `Partitions` is the number of partitions whose owner would be different from the "
+        "present owner. The group's page lists these partitions.",
         fairness.DRIFT_PARTITIONS.unknown,
     )
     columns: list[Column] = [
@@ -80,9 +80,9 @@ def _strategies() -> AnyPanel:
 def _scores_now() -> AnyPanel:
     spec = PanelSpec(
         "Fairness scores now",
-        "A score of 100 means that no valid assignment is fairer. A score of 0 means that one member does all the work "
-        "that others could share. Partitions, lag and throughput each have a score by member and a score by client "
-        "host. Scores below 50 are red. Scores from 50 to 89 are yellow.",
+        "A score of 100 means that no valid assignment is fairer than the present assignment. A score of 0 means that "
+        "one member does all the work that others could share. Partitions, lag and throughput each have a score by "
+        "member and a score by client host. Scores below 50 are red. Scores from 50 to 89 are yellow.",
         fairness.IMBALANCE_SCORE.unknown,
         width=8,
     )
@@ -93,9 +93,9 @@ def _scores_now() -> AnyPanel:
 def _scores() -> AnyPanel:
     spec = PanelSpec(
         "Fairness scores over time",
-        "A score of 100 means that no valid assignment is fairer. If a score falls at a rebalance, the new "
-        "assignment is less fair than the previous assignment. If a score falls without a rebalance, the work of "
-        "the partitions changed.",
+        "A score of 100 means that no valid assignment is fairer than the assignment at that time. If a score falls at "
+        "a rebalance, the new assignment is less fair than the previous assignment. If a score falls without a "
+        "rebalance, the work of the partitions changed.",
         fairness.IMBALANCE_SCORE.unknown,
         width=8,
     )
@@ -120,8 +120,8 @@ def _partitions_per_member() -> AnyPanel:
         "Partitions per member and unowned partitions",
         "`most` is the number of partitions of the busiest member. `excess` is `most`, minus the largest partition "
         "count in the fairest valid assignment. `idle members` is the number of members without partitions. `avoidably "
-        "idle` is the number of idle members that would have partitions in a different assignment. `unowned` is the "
-        "number of subscribed partitions without an owner.",
+        "idle` is the number of idle members that would have partitions in a different valid assignment. `unowned` is "
+        "the number of subscribed partitions without an owner.",
         fairness.MEMBER_PARTITIONS_MAX.unknown,
         width=24,
     )
@@ -149,9 +149,10 @@ def _unowned_records() -> AnyPanel:
 def _what_if() -> AnyPanel:
     spec = PanelSpec(
         "What-if: other strategies",
-        "`Excess` is the number of partitions that the busiest member would have above the fairest possible maximum. "
-        "`Moved partitions` is the number of partitions that would move if the group changed to the strategy. The row "
-        "with the smallest excess comes first. The row `present assignment` shows the excess now.",
+        "`Excess` is the partition count that the busiest member would have with the strategy, minus the largest "
+        "partition count in the fairest valid assignment. `Moved partitions` is the number of partitions that would "
+        "move if the group changed to the strategy. The row with the smallest excess comes first. The row `present "
+        "assignment` shows the excess now.",
         f"The table has only the row `present assignment`. {fairness.WHAT_IF_EXCESS_PARTITIONS.unknown}",
     )
     present = f'label_replace({ONE_GROUP.series(fairness.EXCESS_PARTITIONS)}, "strategy", "present assignment", "", "")'

@@ -31,8 +31,8 @@ def _group_line(spec: PanelSpec, signal: Signal, legend: str, display: DisplayOp
 def _cause() -> AnyPanel:
     spec = PanelSpec(
         "Cause of the lag",
-        "The cause of the lag, and the partition, the client or the host that causes the lag. These cells are empty "
-        "if the cause concerns the whole group. The group's page on the monitor shows the evidence.",
+        "The cause of the lag, and the partition, the client or the host that causes the lag. If the cause concerns "
+        "the whole group, only the cell `Cause` has a value. The group's page on the monitor shows the evidence.",
         lag.GROUP_LAG_CAUSE_INFO.unknown,
         "not known to be late",
         width=24,
@@ -110,8 +110,8 @@ def _partitions() -> AnyPanel:
 def _lost() -> AnyPanel:
     spec = PanelSpec(
         "Records lost to retention",
-        "Number of offsets that retention deleted before the group committed them. The group did not process these "
-        "records, or it skipped them on purpose.",
+        "Number of offsets that retention deleted before the group committed them. The group did not process the "
+        "records at these offsets, or it skipped these records on purpose.",
         lag.GROUP_RECORDS_LOST.unknown,
         width=6,
     )

@@ -47,8 +47,8 @@ def _states() -> AnyPanel:
     spec = PanelSpec(
         "State over time",
         "The rows show the state of the group, the worst status of its partitions, and the verdict on its "
-        "assignment. The row `lag in seconds` appears while the lag in seconds is only a lower bound. To see the "
-        "start time of a bar, hover over the bar.",
+        "assignment. The row `lag in seconds` appears while the monitor knows only a lower bound of the lag in "
+        "seconds. To see the start time of a bar, hover over the bar.",
         "The values in a gap are unknown. Either the monitor was not ready, or Prometheus did not scrape the monitor.",
         width=16,
     )

@@ -16,7 +16,8 @@ PORT = 9094
 def lines(notification: dict[str, Any]) -> Iterator[str]:
     """Return one log line for each alert.
 
-    Clients choose the names of groups. So the labels and the summary are escaped as JSON.
+    Clients choose the names of groups, and a name can contain line breaks. So the labels and the summary are escaped as
+    JSON.
     """
     for alert in notification["alerts"]:
         labels = json.dumps(alert["labels"], sort_keys=True)

@@ -44,7 +44,7 @@ class _LazyCommandGroup(click.Group):
         """Run a command. If the command fails, remove the secrets in the settings from the error message."""
         try:
             result: object = super().invoke(ctx)
-            sys.stdout.flush()  # the interpreter could not report an error of the last output in one line
+            sys.stdout.flush()  # at exit, the interpreter would report a failed flush in several lines
         except click.UsageError:
             raise
         except click.ClickException as error:

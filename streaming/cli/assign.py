@@ -19,8 +19,8 @@ assignor_option = click.option(
     "references",
     multiple=True,
     metavar="MODULE:ATTRIBUTE",
-    help="Your own strategy. You can repeat this option. The command also uses all strategies that installed"
-    " packages define as entry points.",
+    help="Your own strategy. You can repeat this option. The command also uses all strategies that are entry points"
+    " of installed packages.",
 )
 
 

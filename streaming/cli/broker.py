@@ -48,7 +48,7 @@ def broker(port: int | None, folder: Path | None, properties: tuple[str, ...], k
         broker_folder = folder or _temporary_folder(stack)
         overrides = dict(map(_parse_property, properties))
         embedded_broker = EmbeddedBroker(broker_folder, port=port, properties=overrides, kafka_version=kafka_version)
-        # SIGTERM acts like Ctrl-C. SIGINT is set, too, because background jobs of a shell script ignore it at start.
+        # SIGTERM acts like Ctrl-C. SIGINT gets a handler, too, because background jobs of a shell script ignore SIGINT.
         for stop_signal in (signal.SIGTERM, signal.SIGINT):
             signal.signal(stop_signal, signal.default_int_handler)
         try:

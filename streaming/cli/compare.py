@@ -82,7 +82,10 @@ def _measure_cells(measures: Measures) -> tuple[str, ...]:
 
 
 def _read_scenario(text: bytes, wanted_id: str | None) -> object:
-    """Return the scenario with the id `wanted_id`, or the only scenario. `text` has one object, or one per line."""
+    """Return the scenario with the id `wanted_id`, or the only scenario.
+
+    `text` contains a single object, or one object on each line.
+    """
     try:
         scenarios = [decode_line(text)]
     except ScenarioError:

@@ -31,7 +31,7 @@ def config() -> None:
 def check(file: Path | None, group: str | None) -> None:
     """Print the effective settings, with secrets hidden.
 
-    If the settings have errors, or if the monitor cannot use a file that they name, print the errors instead.
+    If the settings have errors, or if they name a file that the monitor cannot use, print the errors instead.
     """
     try:
         settings = load_settings(file)
@@ -83,7 +83,7 @@ def _section_as_toml(name: str, section: Section) -> Iterator[str]:
 
 
 def _entries_as_toml(name: str, entries: Sequence[GroupEntry]) -> Iterator[str]:
-    """Return comments that describe the settings of an entry, and then the entries without unset settings."""
+    """Return comments that describe the settings of an entry, and then the entries. Omit unset settings."""
     yield f"# {GroupEntry.__doc__} ({ENVIRONMENT_PREFIX}{name.upper()})"
     yield from (f"# {key}: {field.description}" for key, field in GroupEntry.model_fields.items())
     yield "" if entries else f"# No entry [[{name}]] is configured."

@@ -83,7 +83,8 @@ def demo(duration_s: float, folder: Path, metrics_port: int) -> None:
 def _run_demo(environment: DemoEnvironment, screen: Screen, ends_at: float) -> None:
     """Start all processes, wait until the monitor is ready, and show its reports until `ends_at` or Ctrl-C.
 
-    Before the monitor is ready, Ctrl-C raises KeyboardInterrupt. Raises DemoError if it is not ready by `ends_at`.
+    Before the monitor is ready, Ctrl-C raises KeyboardInterrupt. Raises DemoError if the monitor is not ready by
+    `ends_at`.
     """
     for step in environment.start():
         screen.wait_for(step)

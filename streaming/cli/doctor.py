@@ -60,8 +60,8 @@ def doctor(  # noqa: PLR0913 - click hands over every option by name
     checkpoint and the tables. If the address of Prometheus is known, the command also checks the scrape job, the alert
     rules and Alertmanager. The check of a cluster takes about 20 seconds, or longer if a broker does not respond. If a
     check does not end within 60 seconds, the check fails, and the next check starts. Run the command with the settings
-    of the monitor. The monitor can run at the same time. The command changes nothing. With --send-test-alert, it sends
-    test alerts. If a test alert cannot be sent, the check fails.
+    of the monitor. The monitor can run at the same time. The command changes nothing, but with --send-test-alert, it
+    sends test alerts. If a test alert cannot be sent, the check fails.
 
     Each line starts with `ok`, `note`, `failed` or `not checked`. A note describes a problem that does not stop the
     monitor.

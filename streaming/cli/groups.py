@@ -88,14 +88,14 @@ _REASONS = {
 @click.option(
     "--tables",
     metavar="PATH",
-    help="Folder of the tables, which contain the conditions of the groups [default: paths.tables in the settings; with"
-    " --bootstrap-server, no tables].",
+    help="Folder of the tables, which contain the conditions of the groups [default: paths.tables in the settings; if"
+    " --bootstrap-server is given, no tables are read].",
 )
 @click.option(
     "--monitor",
     type=Address(),
     help="Get the lag and other values from the monitor at this address, for example http://localhost:9560 [default:"
-    " links.page_url in the settings; with --bootstrap-server, no address].",
+    " links.page_url in the settings; if --bootstrap-server is given, no monitor is used].",
 )
 def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     bootstrap_server: str | None,
@@ -160,7 +160,10 @@ def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
 
 
 def _settings(cluster: str | None, file: Path | None, *, is_any_name_valid: bool) -> Settings:
-    """Load the settings of the cluster, or those of [kafka] if any name is valid and the settings lack the cluster."""
+    """Load the settings of the cluster.
+
+    If the settings do not contain the cluster, and any name is valid, load the settings of [kafka] instead.
+    """
     settings = load_settings_and_redact(file)
     is_configured = cluster in {one.kafka.cluster for one in settings.of_clusters()}
     return settings if is_any_name_valid and not is_configured else settings.of_cluster(cluster)
@@ -182,9 +185,10 @@ def _read_conditions(
 ) -> tuple[Conditions | None, list[str]]:
     """Return the active conditions of each group, or None if they are unknown. Also return a list of warnings.
 
-    They are unknown if the table of conditions is not readable, if the tables do not contain the cluster, or if
-    --bootstrap-server is set without --tables. If --tables is set, raise RemedyError instead. They are also unknown if
-    the last measurement is too old (`past/silence.py`), because they may have ended.
+    The conditions are unknown if --bootstrap-server is set without --tables. They are also unknown if the table of
+    conditions is not readable, or if the tables do not contain the cluster. But if --tables is set, these two cases
+    raise RemedyError. The conditions are also unknown if the last measurement is too old (`past/silence.py`), because
+    they may have ended since then.
     """
     if tables is None and is_other_cluster:
         return None, []
@@ -222,7 +226,7 @@ class _Filter:
         return _is_among(group.state, self.states) and _is_among(group.group_type, self.group_types)
 
     def may_match(self, listed: ListedGroup) -> bool:
-        """Return True if the group can match. Old brokers list groups without their state or type."""
+        """Return True if the group can match. An unknown value can match, because old brokers list no state or type."""
         return (listed.state is None or _is_among(listed.state, self.states)) and (
             listed.group_type is None or _is_among(listed.group_type, self.group_types)
         )

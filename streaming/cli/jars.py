@@ -42,9 +42,10 @@ from streaming.temporary_folder import TemporaryFolderError, raising_temporary_f
 def jars(*, every_kafka: bool, target: Path | None, source: Path | None) -> None:
     """Download and verify the jars of Spark, Delta and Kafka, and create class archives.
 
-    Each user of a machine needs this command only once. If all files exist already, the command takes about one second.
-    With class archives, Java starts faster. To create the archives, the command runs a broker and a monitor for about
-    one minute. If the command cannot create the archives, it prints the reason, and Java later starts without archives.
+    Each user account of a machine needs this command only once. If all files exist already, the command takes about one
+    second. With class archives, Java starts faster. To create the archives, the command runs a broker and a monitor for
+    about one minute. If the command cannot create the archives, it prints the reason, and Java later starts without
+    archives.
 
     For a machine without internet access, run `rebalance-monitor jars --to FOLDER` on a machine with internet access.
     Copy the folder to the other machine, and run `rebalance-monitor jars --from FOLDER` there. Both machines need the
@@ -75,7 +76,7 @@ def jars(*, every_kafka: bool, target: Path | None, source: Path | None) -> None
 
 
 _TRAINING = "import sys; del sys.path[0]; from streaming.class_archive_training import main; main()"
-"""With `-m`, Python could import modules from the current folder."""
+"""The code of the child process. `-m` is not used, because Python could then import modules from the current folder."""
 
 
 def _create_archives(console: Console) -> None:

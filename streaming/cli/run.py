@@ -22,7 +22,7 @@ SWITCH_SECONDS = 0.001
 """Time after which Python interrupts a busy thread, so that a waiting thread can run.
 
 During a scrape, Python switches threads about a hundred times. So with Python's default of 5 ms, a scrape during a
-sample or a batch takes 50 % longer (tests/bench/DESIGN.md).
+sample or a batch takes 50 % longer than with 1 ms (tests/bench/DESIGN.md).
 """
 
 _M_ARENA_MAX = -8
@@ -110,6 +110,6 @@ def run(file: Path | None, log_level: str) -> None:
 
 
 def _limit_malloc_arenas() -> None:
-    """Limit the number of malloc arenas, because many arenas waste memory. Only glibc has this limit."""
+    """Limit the number of malloc arenas, because many arenas waste memory. Only glibc has this option."""
     if (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)) is not None and "MALLOC_ARENA_MAX" not in os.environ:
         mallopt(_M_ARENA_MAX, MALLOC_ARENAS)

@@ -48,7 +48,7 @@ from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE, KAFKA_S
 COLUMNS = ("sizes", "score", "excess", "idle", "topic spread", "moves", "rounds")
 _MAX_DIGITS = 9
 REJECTED = "INCONSISTENT_GROUP_PROTOCOL"
-"""Kafka's error if a member joins, and no strategy is in the lists of all members."""
+"""Kafka's error if a member joins whose list has no strategy in common with the lists of all other members."""
 
 Owners = Mapping[tuple[str, int], str]
 
@@ -233,7 +233,7 @@ def parse_group_row(row: Mapping[str, Any]) -> tuple[GroupSpec, Owners]:
 def _check_partition_counts(partitions: Mapping[str, int], owners: Owners) -> None:
     """Raise RemedyError if a partition number is probably wrong.
 
-    A wrong number is very large, so the partitions below it have no owner.
+    A wrong number is very large. So most of the partitions with lower numbers have no owner.
     """
     owned = Counter(topic for topic, _ in owners)
     unowned = {topic: count - owned[topic] for topic, count in partitions.items()}
@@ -364,7 +364,7 @@ def _remarks(steps: Sequence[Step], present_strategy: str | None) -> Iterator[st
         )
     if any(step.strategy is None for step in steps):
         yield (
-            f"{REJECTED}: no strategy is in the lists of all members. The coordinator rejects members that join, and"
-            " their consumers fail. First add the new strategy to the list of every member. Then remove the old"
-            " strategy."
+            f"{REJECTED}: the lists of the members have no strategy in common. The coordinator rejects members that"
+            " join, and their consumers fail. First add the new strategy to the list of every member. Then remove the"
+            " old strategy."
         )

@@ -43,7 +43,7 @@ class BinaryColumn:
         last = len(self.content) - width
         if last < 0:
             return np.zeros(len(position), dtype=np.int64)
-        # Element i of this view starts at byte i. So one gather reads all bytes of each integer.
+        # Element i of this view starts at byte i. So one NumPy operation reads all bytes of each integer.
         integers = np.ndarray(last + 1, dtype=f">i{width}", buffer=self.content, strides=(1,))
         values: Int64Array = integers[np.clip(position, 0, last)].astype(np.int64)
         return values

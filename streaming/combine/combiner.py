@@ -218,7 +218,7 @@ class Combiner:
 
 
 def _missing_below(span: _Span, offsets: Int64Array) -> Int64Array:
-    """For each offset, return the highest missing offset below it, or -1. All must be higher than `last_offset`."""
+    """For each offset, return the highest missing offset below it, or -1. `offsets` must follow `span.last_offset`."""
     is_jump = np.diff(offsets, prepend=span.last_offset) > 1
     return np.maximum.accumulate(np.where(is_jump, offsets - 1, span.last_missing_offset))
 

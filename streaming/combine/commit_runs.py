@@ -128,7 +128,7 @@ def _boundary_offsets(
 def _run_numbers(keys: int, code: Int64Array, partition: Int64Array, boundary_offset: Int64Array) -> Int64Array:
     """For each commit, return the index of its run.
 
-    The first run of a key has the index of the key. Only the commits of later runs are sorted.
+    The first run of a key has the index of the key. So only the commits of later runs must be sorted.
     """
     key_partition = np.zeros(keys, dtype=np.int64)
     key_partition[code] = partition

@@ -30,7 +30,7 @@ WINDOW_COMMITS = 10
 """Number of newest commits from which the status of a partition is computed. Burrow calls this setting `intervals`."""
 
 SLOT_MS = 1_000
-"""Length of a slot in milliseconds. Only the last commit of a slot counts (Burrow's sample `min-distance`)."""
+"""Length of a slot in milliseconds. Only the last commit of a slot counts. Burrow uses `min-distance` instead."""
 
 _LATEST_MS = 253_402_300_799_000
 """Upper limit of timestamps: the last second of the year 9999. Clients and coordinators can write any value.
@@ -144,8 +144,9 @@ def last_per_slot(commits: pa.Table, code: Int64Array | None = None) -> pa.Table
     The *window* of a partition contains only the last commit of each slot, and at most WINDOW_COMMITS commits. So the
     result has at most WINDOW_COMMITS commits per key. Slots depend only on timestamps. So commits can be reduced in one
     step or in several steps, with the same result. If a broker's clock goes back, a new commit can belong to an earlier
-    slot. If a slot has a tombstone and a commit, the result contains both, because a tombstone removes all earlier
-    commits from the window. `code` is the second result of `key_codes`.
+    slot. Then the new commit replaces the commit of this slot. If a slot has a tombstone and a commit, the result
+    contains both, because a tombstone removes all earlier commits from the window. `code` is the second result of
+    `key_codes`.
     """
     slot = clipped_times(commits["timestamp_ms"].to_numpy()) // SLOT_MS
     key = pa.array(key_codes(commits)[1] if code is None else code)

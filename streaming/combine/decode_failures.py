@@ -3,7 +3,7 @@
 `group/advance.py` (rule 12) decides how such a record changes the state of a group.
 
 A batch can contain 2 million records, and each record can be some megabytes large. If a batch with undecodable records
-were too large for the driver, every restart would fail at the same batch.
+were too large for the driver, every restart would fail at the same batch. These rules limit the size:
 
 1. For each key and each value, the first `PREFIX_BYTES` bytes and the full size are kept.
 2. The kept records of one partition in one batch have at most `KEPT_BYTES` bytes. `FIXED_BYTES` is the estimated size

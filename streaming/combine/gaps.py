@@ -15,11 +15,11 @@ Each rule applies to one group. `partition_gaps` updates the gaps with each batc
    - `round_passed`: since the boundary, the clock of the `__consumer_offsets` partition has advanced by more than
      `evaluation.stuck_after_seconds`. The first record that moves the clock past this limit closes the gap.
    - `nothing_before`: no partition has a last commit, so the gap closes immediately.
-   Commits after the record that closed the gap are ignored, also in the same batch.
+   Commits after the record that closed the gap are ignored, even in the same batch.
 5. The gap of a partition is the time from its last commit to its first commit. The gap of a group starts at the newest
    of all last commits, and ends at the oldest of all first commits. The worst gap is the longest gap of a single
-   partition, and of equal ones that with the lowest key. A partition is `silent` if it has no first commit when the gap
-   closes. Silent partitions have no gap, and are counted separately.
+   partition. If several partitions have equally long gaps, the partition with the lowest key counts. A partition is
+   `silent` if it has no first commit when the gap closes. Silent partitions have no gap, and are counted separately.
 6. The *usual interval* is the mean time between two commits of a partition in the previous generation: the total time
    from the first to the last commit of each partition, divided by the total number of intervals between the commits.
 7. An offset is missing if its record could not be decoded, or if Spark returned no record for it (compacted record,
@@ -154,7 +154,7 @@ class OpenGap(msgspec.Struct, frozen=True):
 
 
 class CommitGap(msgspec.Struct, frozen=True):
-    """A closed gap, with the values of its table row. Unknown values are None. `position` is that of the boundary."""
+    """A closed gap, with the values of its table row. Unknown values are None. The boundary has the same `position`."""
 
     group_id: str
     position: Position
@@ -259,7 +259,7 @@ def close_gap(gap: OpenGap, closed_by: str, missing_below: int, omitted_partitio
     """Return the closed gap. `missing_below` is the highest missing offset below the record that closed the gap.
 
     `omitted_partitions` is the number of silent partitions that `pending` does not contain. Their last commits are
-    newer than the oldest last commit in `pending`.
+    newer than the oldest last commit in `pending`. So the oldest one is enough to check for missing offsets.
     """
     gap_ms, reason = _group_gap_ms(gap, missing_below)
     may_have_committed = any(missing_below > before.offset for before in gap.pending.values())

@@ -26,9 +26,9 @@ class LiveCommits:
     """The live commits of one group. `known` contains them in any order. Runs must be added in log order.
 
     A rebalance storm can have a thousand boundaries in one batch, and a group can have thousands of partitions. So the
-    cost of a boundary depends on the partitions that have commits since the previous boundary, and not on all
-    partitions. For this, the last commits are sorted by their offset, and only partitions with a commit in the present
-    generation have a run.
+    cost of a boundary must depend on the partitions that have commits since the previous boundary, and not on all
+    partitions. For this reason, the last commits are sorted by their offset, and only partitions with a commit in the
+    present generation have a run.
     """
 
     def __init__(self, known: Iterable[tuple[bytes, PartitionCommits]]) -> None:
@@ -60,7 +60,8 @@ class LiveCommits:
         """Return the last commits that a gap needs if only these runs follow before its next boundary.
 
         The result contains the partitions of the runs, and the oldest of all other last commits. The second value is
-        the number of omitted partitions. They stay silent, and their last commits are newer than the oldest one.
+        the number of omitted partitions. Omitted partitions stay silent, and their last commits are newer than the
+        oldest one.
         """
         keys = {run.first_commit.key for run in runs}
         pending = {key: self._last[key] for key in keys if key in self._last}

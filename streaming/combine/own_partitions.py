@@ -49,7 +49,7 @@ class OwnPartitions:
     counts: tuple[int, ...] = ()
 
     def home(self, group_id: str) -> int | None:
-        """Return the `__consumer_offsets` partition of the group, or None if the partition count is unknown."""
+        """Return the group's partition for the current count (rule 3), or None if the partition count is unknown."""
         return coordinator_partition(group_id, self.counts[-1]) if self.counts else None
 
     def is_own(self, group_id: str, offsets_topic_partition: int) -> bool:

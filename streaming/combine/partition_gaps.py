@@ -58,7 +58,7 @@ class EndedGroup(msgspec.Struct, frozen=True):
 
 
 class PartitionGaps(msgspec.Struct, frozen=True):
-    """The state of one partition: its clock. By group (`group_bytes`): the last boundary, open gap and ended group."""
+    """The state of one partition: its clock, and for each group (`group_bytes`) its last boundary, gap and end."""
 
     clock_seconds: int = -1
     groups: dict[bytes, GroupGaps] = {}
@@ -154,7 +154,7 @@ class _GapMerger:
             self._add_first_commits(group, of_group)
 
     def _is_pending(self, runs: pa.Table) -> BoolArray:
-        """Mark the rows that can change an open gap: rows of pending keys, and all rows before the first commit."""
+        """Mark rows that can change an open gap: rows of pending keys, and rows of groups without a first commit."""
         keys = runs["key"].combine_chunks()
         pending = [key for gap in self.open.values() for key in gap.pending]
         silent = [group for group, gap in self.open.items() if gap.first is None]
@@ -184,7 +184,7 @@ class _GapMerger:
         return {key: last for of_group in commits.values() for key, last in of_group.partition_commits().items()}
 
     def _steps(self, boundaries: Sequence[Boundary], runs: Sequence[Run]) -> list[tuple[Boundary | None, list[Run]]]:
-        """Return the tombstones and the boundaries with a new generation of one group, each with the runs after it.
+        """For one group, return the tombstones and the boundaries with a new generation, each with the runs after it.
 
         The first step has no boundary. It contains the runs of the generation that the group had before the batch.
         """
@@ -249,7 +249,7 @@ class _GapMerger:
             self._close(group, NOTHING_BEFORE, missing_below)
 
     def _close_at(self, boundary: Boundary, missing_below: int) -> None:
-        """Close the open gap of the group. If the boundary is a tombstone, close it only if its time has passed."""
+        """Close the open gap of the group. If the boundary is a tombstone, close only a gap that has timed out."""
         if (gap := self.open.get(boundary.group)) is None:
             return
         passed = self.clock.first_after(gap.closes_after_seconds)

@@ -1,7 +1,7 @@
 """Defines the state of one `__consumer_offsets` partition, and updates the state with each batch.
 
-The stored state (`PartitionSnapshot`) is the durable copy of the last commits. If clients do not commit after a restart
-of the monitor, the monitor still has their last commits.
+The stored state (`PartitionSnapshot`) is the durable copy of the last commits. So if clients do not commit after a
+restart of the monitor, the monitor still has their last commits.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class DecodeFailure(msgspec.Struct, frozen=True):
 
 
 class FailureSummary(msgspec.Struct, frozen=True):
-    """A summary of the undecodable records that were only counted, for one reason (`decode_failures`, rule 3)."""
+    """A summary of all undecodable records with one reason that were only counted (`decode_failures`, rule 3)."""
 
     reason: str
     records: int
@@ -128,7 +128,7 @@ class PartitionSnapshot(msgspec.Struct, frozen=True):
 
 
 PARTITION_CODEC = StateCodec(PartitionSnapshot, version=3, migrations={1: from_version_1, 2: lambda encoded: encoded})
-"""Version 3 has the field `PartitionGaps.ended`. Bytes of version 2 do not have the field. Then it is empty."""
+"""Version 3 has the field `PartitionGaps.ended`. Bytes of version 2 do not have it, so it is empty after decoding."""
 
 _EVENT_ENCODER = msgspec.msgpack.Encoder()
 _EVENT_DECODER: msgspec.msgpack.Decoder[PartitionEvent] = msgspec.msgpack.Decoder(PartitionEvent)

@@ -1,6 +1,6 @@
 """Find the environment variables that are settings.
 
-A variable that is a setting can contain a secret, for example in a complete section as JSON.
+A variable that is a setting can contain a secret, for example if its value is a complete section as JSON.
 """
 
 from __future__ import annotations

@@ -150,7 +150,7 @@ def load_settings(file: Path | None) -> Settings:
             return (init_settings, env_settings, *([toml] if toml else []))
 
     unknown = _unknown_variables()
-    if file is not None and not file.is_file():  # pydantic would ignore it, and all settings would have default values
+    if file is not None and not file.is_file():  # pydantic would ignore the file and use the default values
         raise ConfigError(f"{file} is not a regular file: specify the path of a TOML file, not a pipe or a device")
     try:
         settings = FromFile()

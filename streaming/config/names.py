@@ -38,7 +38,7 @@ def check_pattern(pattern: str) -> None:
     streaming.config.names.PatternError: not a regular expression of RE2: missing ): (payments
     """
     try:
-        pc.match_substring_regex(pa.array([""]), pattern=pattern)  # `a)|(b` is invalid, but valid inside parentheses
+        pc.match_substring_regex(pa.array([""]), pattern=pattern)  # inside parentheses, `a)|(b` would be valid
         _matches(pa.array([""]), pattern)
     except ValueError as invalid:  # from pyarrow, or from Unicode if an environment variable has invalid UTF-8
         reason = str(invalid).removeprefix("Invalid regular expression: ")

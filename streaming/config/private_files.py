@@ -32,7 +32,7 @@ def refusal_reason(file: Path) -> str | None:
 
 
 def shown_file(file: str | Path, otherwise: str) -> str:
-    """Return the absolute path `file` for a message, or `otherwise` if it is possibly a secret.
+    """Return the absolute path `file` for a message. If the path is possibly a secret, return `otherwise`.
 
     A user can write a password, or a whole private key, into a setting that needs the path of a file. Such a text is
     not absolute, so it becomes a path in the working folder. A path is shown if the file exists. If the file is

@@ -49,7 +49,10 @@ def unreadable_file_line(file: Path | None, error: Exception) -> str:
 
 
 def unreadable_variable_line(error: Exception) -> str:
-    """Describe which environment variable is not JSON. pydantic's error contains the section of the variable."""
+    """Describe which environment variable is not JSON.
+
+    pydantic's error contains only the section and the value, so the function searches for the variable.
+    """
     remedy = "write lists and tables as JSON"
     cause = error.__cause__
     if not isinstance(cause, JSONDecodeError):

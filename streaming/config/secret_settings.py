@@ -5,8 +5,8 @@
    part. Examples are `fs.azure.account.key.ACCOUNT` and `fs.azure.sas.CONTAINER`.
 2. In a URI, the part between `://` and the last `@` is hidden. An earlier `@` does not end the hidden part, because a
    secret can contain `/`, `:` and `@`. The part of a URI after the first `?`, `#` or `;` is also hidden. In
-   `spark.conf`, a text without `://` can also be an address. In a text without `://`, the part before the last `@` is
-   hidden if it contains a colon. A text that starts with `/` is a local path, which contains no secret.
+   `spark.conf`, a text without `://` can also be an address. In such a text, the part before the last `@` is hidden if
+   this part contains a colon. A text that starts with `/` is a local path, which contains no secret.
 3. Log lines and errors contain no value that rules 1 and 2 hide. Log lines and errors also contain no secret from
    settings and files (`redactor.py`).
 """

@@ -13,8 +13,8 @@ from streaming.config.secret_settings import hide_secrets
 class Section(BaseModel):
     """A section of the settings.
 
-    A section is immutable, rejects unknown settings, and hides secrets in its `repr`. `true` and `false` are not
-    numbers. pydantic alone would read them as 1 and 0.
+    A section is immutable, rejects unknown settings, and hides secrets in its `repr`. A section also rejects `true` and
+    `false` as values of a number. pydantic alone would read them as 1 and 0.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -287,7 +287,7 @@ class MetricsSettings(Section):
 class SamplingSettings(Section):
     """Intervals and limits of the requests that the monitor sends to the brokers."""
 
-    # With an interval of more than 100 s, no sample proves that a lag has ended (`lag_seconds`, rule 5).
+    # At most 60, because above 100 s, no sample proves that a lag has ended (`lag_seconds`, rule 5).
     interval_seconds: Annotated[float, Field(gt=0, le=60, allow_inf_nan=False)] = Field(
         5,
         description="Seconds between two samples of end offsets and topic metadata, at most 60. If source.kind is"
@@ -332,7 +332,7 @@ class EvaluationSettings(Section):
         3,
         ge=2,
         description="A member is flapping if it leaves the group at least this number of times within"
-        " evaluation.storm_window_seconds. It is counted only if the member also joined in this time window."
+        " evaluation.storm_window_seconds. A leave counts only if the member joined earlier in this time window."
         " The rejoin of a static member always counts as a leave.",
     )
     stuck_after_seconds: Seconds = Field(

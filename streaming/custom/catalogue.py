@@ -40,7 +40,7 @@ class Catalogue:
         return self._guarded[name]
 
     def users_references(self) -> dict[str, str]:
-        """Return the references of users' strategies by name. Other processes load a strategy by its reference."""
+        """Return the references of users' strategies by name, so that other processes can load these strategies."""
         return {name: self._guarded[name].reference for name in sorted(self._guarded.keys() - BUILT_IN.keys())}
 
     def close(self) -> None:
@@ -51,5 +51,5 @@ class Catalogue:
 
 @lru_cache(maxsize=1)
 def users_assignors(references: tuple[tuple[str, str], ...], limit_seconds: float) -> tuple[GuardedAssignor, ...]:
-    """Return the assignors with these names and references. A second call starts no processes."""
+    """Return the assignors with these names and references. A second call returns the same objects."""
     return tuple(GuardedAssignor(reference, limit_seconds, name) for name, reference in references)

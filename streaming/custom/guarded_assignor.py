@@ -28,7 +28,7 @@ from streaming.config.environment import without_settings
 
 LIMIT_SECONDS = 10.0
 START_LIMIT_SECONDS = 60.0
-"""Time limit for the start of the child process. The import of a user's module can take longer than an assignment."""
+"""Time limit for the start of the child process. It is longer, because the import of a user's module can be slow."""
 GRACE_SECONDS = 1.0
 MAX_SLOW_FAILURES = 3
 RETRY_EVERY = 100
@@ -47,7 +47,7 @@ class FailureReason(str, Enum):
 
 
 _SLOW_FAILURES = {FailureReason.TIMED_OUT, FailureReason.NOT_LOADED}
-"""A load that fails starts a process and can take `START_LIMIT_SECONDS`."""
+"""NOT_LOADED is also slow, because each try starts a process and can take `START_LIMIT_SECONDS`."""
 
 
 class GuardedAssignor:

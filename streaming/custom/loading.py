@@ -18,7 +18,7 @@ class AssignorLoadError(Exception):
 
 
 def installed_references() -> dict[str, str]:
-    """Return the ``module:attribute`` references of the strategies in installed packages by name. Imports no package.
+    """Return the ``module:attribute`` reference of each strategy in an installed package, by name. Import no package.
 
     If two packages define the same name, the first reference in alphabetical order is used. So the order of
     installation does not change the result.
@@ -31,7 +31,7 @@ def load_assignor(reference: str) -> PartitionAssignor:
     """Import the assignor ``module:attribute``. Raises AssignorLoadError.
 
     The attribute is an assignor, or a callable without arguments that returns an assignor. The import runs the user's
-    code in this process. ``GuardedAssignor`` runs the code in a separate process.
+    code in this process. To run the code in a separate process, use ``GuardedAssignor``.
 
     >>> load_assignor("assignors.range.range:RangeAssignor").name
     'range'

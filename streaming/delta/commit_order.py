@@ -1,13 +1,13 @@
 """Reads the rows of a table in the order of their commits. So a client can read each row exactly once.
 
 The times of rows do not show the order of the writes. For example, after a restart, the monitor can write a row with an
-older time. But the version of a Delta table increases with each commit.
+older time. But the version of a Delta table increases with each commit, so rows are read by version.
 
 1. A commit that only adds files is an append. The rows of the added files are the new rows of this version. The reader
    sorts these rows by time and key, because a commit can list its files in any order. If a commit removes files
    (compaction, deletion of old days), its added files contain no new rows.
 2. Delta stores log entries only for some hours (`tables.versions_kept_hours`). Rows of older commits are read from a
-   snapshot, which is one version of the table, day by day, sorted by time and key. This order never changes. A reader
+   snapshot (one version of the table): day by day, sorted by time and key. This order never changes. A reader
    continues after the key of the last row that it has read.
 3. Error `GoneError`: a version or one of its files no longer exists, or the table was created again. Error
    `TableReadError`: the storage cannot be read now, but the client can try again.
@@ -72,7 +72,7 @@ def _after(order: Sequence[str], key: Key) -> str:
 
 
 class CommittedTable:
-    """The current version of a table, and its rows in the order of their commits. Raises as `StoredTable`.
+    """The current version of a table, and its rows in the order of their commits. Raises the errors of `StoredTable`.
 
     Rows have only the given columns. If a file does not have one of these columns, the value is None.
     """

@@ -14,7 +14,10 @@ from streaming.evaluation.incidents.story import ADVICE
 
 
 def incident_row(sampled_at_ms: int, incident: Incident, story: Sequence[str], *, is_repeated: bool = False) -> Row:
-    """Return the row of an incident that opened, changed or ended, or (`is_repeated`) is unchanged on a new date."""
+    """Return the row of an incident that opened, changed or ended.
+
+    If `is_repeated` is True, the row repeats an unchanged incident on a new date.
+    """
     sampled_time, kind = utc(sampled_at_ms), incident_cause(incident).kind
     return {
         "cluster": incident.cluster,

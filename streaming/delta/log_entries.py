@@ -27,7 +27,7 @@ _COUNTS = (
     ("remove", "num_removed_files"),
     ("remove", "numFilesRemoved"),
 )
-"""Each action, and a field of `commitInfo` with its number. Compactions use other field names than other operations."""
+"""Each action, and a field of `commitInfo` with the number of these actions. Compactions use different fields."""
 
 _Action = Mapping[str, Mapping[str, Any]]
 

@@ -271,7 +271,10 @@ def _drift_row(key: Row, evaluation: Evaluation, drift: StrategyDrift) -> Row:
 def condition_rows(
     cluster: str, sampled_at_ms: int, changes: Iterable[ConditionChange], *, is_repeated: bool = False
 ) -> list[Row]:
-    """Return the rows of `group_conditions` for conditions that started or ended, or (`is_repeated`) are active."""
+    """Return the rows of `group_conditions` for conditions that started or ended.
+
+    If `is_repeated` is True, the rows repeat active conditions.
+    """
     sampled_time = utc(sampled_at_ms)
     return [
         {
@@ -313,7 +316,7 @@ def lag_cause_row(cluster: str, sampled_at_ms: int, group_id: str, cause: Cause)
 
 
 def lag_cause_end(row: Row, sampled_at_ms: int) -> Row:
-    """Return the row of `lag_causes` for a cause that ends at the last sample. `row` is its last row."""
+    """Return the row of `lag_causes` for a cause that ends at the last sample. `row` is the cause's last row."""
     return {**repeat_lag_cause(row, sampled_at_ms), "active": False, "is_repeated": False}
 
 

@@ -1,7 +1,8 @@
-"""Reads rows from the tables without Spark, for commands and pages, also as they were at a given time.
+"""Reads rows from the tables without Spark, for commands and pages.
 
-The monitor can write to the tables while the module reads them. All functions raise NoTableError if a table does not
-exist, and TableReadError if it cannot be read.
+Functions with the parameter `until` ignore all rows after this time. The monitor can write to the tables while the
+module reads them. All functions raise NoTableError if a table does not exist, and TableReadError if the table cannot be
+read.
 """
 
 from __future__ import annotations
@@ -23,14 +24,15 @@ OPEN_DATES = 7
 """Number of dates that are searched for open incidents.
 
 While the monitor runs, an open incident has a row on each date (`run/samples/incident_writer.py`). But if a clock was
-set back, the last row of an open incident can be on an earlier date than the last date of the table.
+set back, the last row of an open incident can be on an earlier date than the last date of the table. So more than one
+date is searched.
 """
 _INCIDENT = ("incident_id",)
 _SUMMARY = tuple(name for name in INCIDENTS.schema.names if name != "evidence")
-"""The columns of a list of incidents. The column `evidence` has up to 500 facts."""
+"""The columns of a list of incidents. The column `evidence` is omitted, because it has up to 500 facts."""
 
 _FEW_TIMES = 200
-"""Maximum number of times in one SQL condition. The lag is written at most 2,880 times per date."""
+"""Maximum number of times in one SQL condition (`_at_times`). For example, lag has up to 2,880 times per date."""
 
 
 def stored_rows(
@@ -89,9 +91,9 @@ def last_rows(  # noqa: PLR0913 - the parts of one query
 ) -> Sequence[dict[str, Any]]:
     """Return the last row of each key at or before `until`.
 
-    Of several rows with the latest time, the one with the highest position is returned, or the one of a start if a
-    condition or cause ends and starts at the same sample. Without `columns`, the rows have all columns. If the table
-    does not have a column yet, the value is None.
+    If several rows have the latest time, the row with the highest position is returned. If a condition or cause ends
+    and starts at the same sample, the row of the start is returned. Without `columns`, the rows have all columns. If
+    the table does not have a column yet, the value is None.
 
     The first query reads only keys and times, and finds the times of the last rows. The second query reads only the
     rows on the dates of these times. A single query with `DISTINCT ON` would take ten times as long as the two queries
@@ -128,7 +130,7 @@ def latest_rows(
     without_states: Collection[str] = (),
     **equal: str | int | bool | None,
 ) -> Sequence[dict[str, Any]]:
-    """Return the last `count` rows at or before `until`, the newest first, without rows in `without_states`."""
+    """Return the last `count` rows at or before `until`, newest first, except rows with a state in `without_states`."""
     order = ", ".join(f"{name} DESC" for name in ORDER if name in table.schema.names and name != "cluster")
     matching = f"{where(equal)} AND {_until(table, until)}"
     matching += "".join(f" AND NOT ({where({'state': state})})" for state in without_states)
@@ -180,14 +182,16 @@ def _time_column(table: Table) -> str:
 
 
 def _at_times(column: str, times: Sequence[datetime]) -> str:
-    """Return an SQL condition for rows with these times. For more than `_FEW_TIMES` times, it contains only dates."""
+    """Return an SQL condition for rows with these times, or with their dates if there are more than `_FEW_TIMES`."""
     days = where({}, {time.date() for time in times})
     few = ", ".join(_sql_time(time) for time in times) if len(times) <= _FEW_TIMES else ""
     return f"{days} AND {column} IN ({few})" if few else days
 
 
 def _until(table: Table, until: datetime) -> str:
-    """Return the SQL condition for rows at or before a time in UTC. Because of the date, the query skips files.
+    """Return the SQL condition for rows at or before a time in UTC.
+
+    The condition also contains the date, so that the query can skip files.
 
     >>> from streaming.delta.tables import LAG_CAUSES
     >>> print(_until(LAG_CAUSES, EPOCH + timedelta(milliseconds=1_795_385_040_000)))

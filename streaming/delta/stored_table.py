@@ -47,7 +47,7 @@ class StoredTable:
 
     @property
     def columns(self) -> frozenset[str]:
-        """The names of the columns. An old table can have fewer columns than its schema."""
+        """The names of the columns. An old table can have fewer columns than `Table.schema`."""
         return frozenset(field.name for field in self._stored.schema().fields)
 
     def files(self) -> pa.Table:
@@ -91,7 +91,8 @@ def run_query(table: DeltaTable, sql: str) -> pa.Table:
 def can_query_file(path: Path) -> bool:
     """Return True if a query can read all rows of a local data file. The rows are read in small parts.
 
-    In a path, DataFusion reads `?` and `*` as wildcards, and finds no file. In a URI, it has no wildcards.
+    In a path, DataFusion treats `?` and `*` as wildcards, and finds no file. A URI has no wildcards, so the query
+    uses a URI.
     """
     query = QueryBuilder()
     try:
@@ -132,7 +133,9 @@ def as_rows(found: pa.Table, path: str) -> list[dict[str, Any]]:
 
 
 def _times(column: pa.ChunkedArray) -> list[datetime | None]:
-    """Convert a column of times to Python objects. Arrow's own conversion of a time zone takes eight times as long.
+    """Convert a column of times to Python objects.
+
+    Arrow's own conversion of a time zone takes eight times as long as this function.
 
     >>> _times(pa.chunked_array([pa.array([None, 1_000_000], TIME)]))
     [None, datetime.datetime(1970, 1, 1, 0, 0, 1, tzinfo=datetime.timezone.utc)]
@@ -163,7 +166,8 @@ def rust_uri(path: str) -> str:
 def where(equal: Mapping[str, str | int | bool | None], dates: Collection[date] | None = None) -> str:
     r"""Return the SQL condition for these column values and dates.
 
-    Values are quoted, because a group id can contain any character. No row contains a value that cannot be stored.
+    Values are quoted, because a group id can contain any character. No row contains a value that cannot be stored, so
+    the condition for such a value is `false`.
 
     >>> where({"group_id": "it's", "cluster": None}, [date(2026, 11, 23)])
     "true AND group_id = 'it''s' AND date IN ('2026-11-23')"

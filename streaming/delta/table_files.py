@@ -7,7 +7,7 @@ delta-rs reports internal errors of Rust. So the monitor checks the files before
    folder with only temporary files in its log is not damaged, because the monitor was killed before the table existed.
 2. The log is read from its last checkpoint. If the log has no checkpoint, it is read from version 0. Each later log
    entry must exist and must be complete (`log_entries`). The log entry with the version of the last checkpoint must
-   also exist. delta-rs cannot append rows without this entry.
+   also exist, because delta-rs cannot append rows without this entry.
 3. The last checkpoint must be a Parquet file that can be read completely. A different program can write a checkpoint
    in several parts, or put a UUID into its name. If `_last_checkpoint` refers to a checkpoint, this checkpoint must
    exist. If `_last_checkpoint` is not JSON, it is ignored. delta-rs must be able to open the table.
@@ -18,7 +18,7 @@ delta-rs reports internal errors of Rust. So the monitor checks the files before
    Arrow can read its rows but a query cannot.
 5. A table is not damaged if it has a Delta feature that delta-rs does not support. A different program can add such a
    feature. This is a separate error without a repair, because a repair would remove undamaged files.
-6. A folder with the name of a file counts as an empty file.
+6. If a folder has the name of an expected file, it counts as an empty file.
 
 A killed process can leave temporary files, and data files without a log entry. The rules ignore these files.
 """
@@ -54,7 +54,7 @@ _CHECKPOINT = re.compile(
     r"(?P<version>[0-9]{20})\.checkpoint\.([0-9]{10}\.(?P<parts>[0-9]{10})\.|[0-9a-f-]{36}\.)?(parquet|json)"
 )
 _UNSUPPORTED = ("Unsupported: ", "Unsupported table features")
-"""Parts of the messages of delta-rs about Delta features that it does not support, to read and to write."""
+"""Parts of the messages of delta-rs about Delta features that it cannot read or cannot write."""
 _HINT = "_last_checkpoint"
 _PARQUET = b"PAR1"
 _RESTORED = (GROUP_CONDITIONS, LAG_CAUSES, INCIDENTS)
@@ -286,7 +286,7 @@ def open_log(folder: LocalFolder, version: int | None = None) -> DeltaTable:
 def require_write_support(table: DeltaTable) -> None:
     """Raise CommitFailedError if delta-rs cannot append rows, because the table has an unsupported feature.
 
-    delta-rs checks the features before it merges files. No row has this date, so it merges no file.
+    delta-rs checks the features before it merges files. No row has this date, so no file is merged.
     """
     try:
         table.optimize.compact(partition_filters=[("date", "=", "0001-01-01")])
@@ -311,7 +311,7 @@ def refusing_unsupported_features(path: str) -> Iterator[None]:
 
 
 def file_names(folder: LocalFolder, version: int | None = None) -> set[str]:
-    """Return the names of the data files of a version (None: the newest version). Raises DeltaError as `open_log`."""
+    """Return the names of the data files of a version (None: the newest version). Raises DeltaError like `open_log`."""
     return {name for name, _, _ in _files_of_rows(folder, version)}
 
 

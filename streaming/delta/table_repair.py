@@ -1,11 +1,11 @@
-"""Repairs a damaged table on a local disk. No file is deleted: *aside* means moved to a separate folder.
+"""Repairs a damaged table on a local disk. No file is deleted: files are moved *aside*, to a separate folder.
 
 1. The first damaged log entry and all later entries are moved aside. The table then has the last version before the
    first damaged log entry. If all entries look complete but delta-rs cannot open the table, the first damaged entry is
    the entry after the newest version that delta-rs can open.
 2. A damaged checkpoint of the log is moved aside. Then the log is read from the previous checkpoint, or from version 0.
-   This repairs the table if all later log entries are complete. A checkpoint is also damaged if delta-rs cannot open
-   its version and any later version.
+   This repairs the table if all later log entries are complete. A checkpoint is also damaged if delta-rs can open
+   neither its version nor any later version.
 3. If the log entry with the version of the last checkpoint is missing, the repair creates an entry without actions,
    because the checkpoint contains all actions.
 4. All rows are read. Damaged data files are moved aside. Damaged and missing data files are removed from the log
@@ -99,7 +99,7 @@ def _repair_log(folder: LocalFolder, aside: Path, on_loss: OnLoss) -> list[str]:
 
 
 def _restore_before(folder: LocalFolder, version: int, aside: Path, on_loss: OnLoss) -> list[str]:
-    """Move the log entries from this version on aside (rule 1). Returns a description of the step.
+    """Move aside the log entries of this version and all later versions (rule 1). Returns a description of the step.
 
     If the log has no earlier version, the result is empty and no entry is moved.
     """
@@ -171,7 +171,7 @@ def _clusters(names: Iterable[str]) -> Collection[str]:
 
 
 def _move_aside(path: Path, aside: Path, target: Path) -> None:
-    """Move a file or folder, also to a different file system: the folder of a table can be a link."""
+    """Move a file or folder. The target can be on a different file system if the folder of a table is a link."""
     aside.mkdir(exist_ok=True)
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.move(path, target)

@@ -1,4 +1,4 @@
-"""An example of a custom assignor for kafka-python, with uneven assignments. No assignor of Kafka has the same name."""
+"""An example of a custom assignor for kafka-python, with uneven assignments. No assignor of Kafka has its name."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class DemoEnvironment:
     def _start_monitor(self) -> ChildProcess:
         config = self._folder / "monitor.toml"
         config.write_text(self._settings())
-        # Settings in the environment would override the file, but they belong to a different monitor.
+        # Settings in the environment are removed, because they belong to a different monitor.
         command = [sys.executable, "-m", "streaming.cli", "run", "--config", str(config)]
         return ChildProcess(command, self.monitor_log, without_settings(os.environ))
 
@@ -94,13 +94,13 @@ class DemoEnvironment:
         sections: dict[str, dict[str, object]] = {
             "kafka": {"bootstrap_servers": self.bootstrap_servers, "cluster": "demo"},
             "paths": {"tables": str(self.tables), "checkpoint": str(self._folder / "checkpoint")},
-            # With few groups, `/metrics` can contain all details.
+            # The demo has few groups, so `/metrics` can contain all details.
             "metrics": {
                 "port": self._metrics_port,
                 "granularity": "member",
                 "compatible_with": ["kafka_exporter", "kafka_lag_exporter"],
             },
-            # By default, Spark creates this folder in the current folder.
+            # Without this setting, Spark would create this folder in the current folder.
             "spark.conf": {'"spark.sql.warehouse.dir"': str(self._folder / "warehouse")},
         }
         lines = []

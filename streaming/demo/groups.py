@@ -31,8 +31,8 @@ class DemoMember:
 class DemoGroup:
     """One group. `protocol` is the strategy, as the group coordinator writes it into `__consumer_offsets`.
 
-    If `protocol` is empty, each consumer uses assign() instead of subscribe(). For a group without a strategy, the
-    coordinator knows only committed offsets.
+    If `protocol` is empty, each consumer uses assign() instead of subscribe(). Then the coordinator knows only the
+    committed offsets of the group.
     """
 
     group_id: str

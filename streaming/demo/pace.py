@@ -16,7 +16,7 @@ So a member fetches and commits every two seconds, instead of after each record.
 """
 
 HEARTBEAT_MS = 2_000
-"""Interval of the heartbeats. A rebalance takes about this time, because the response to a heartbeat announces it."""
+"""Interval of the heartbeats. A rebalance takes about this time, because heartbeat responses announce the rebalance."""
 
 SESSION_MS = 10_000
 

@@ -117,7 +117,7 @@ def printable(name: str) -> str:
 
 
 _GROUP = _Column("\ngroup", lambda group: Text(printable(group.group_id), "bold"), max_width=24)
-"""A group of the user can have a name of any length, and the figures must still fit."""
+"""The name of a group can have any length, but the other columns must still fit."""
 _MEMBERS = _Column("\nmembers", lambda group: _number(group.members))
 _FIGURES = (
     _Column("rebal-\nances", lambda group: _number(group.rebalances)),

@@ -12,10 +12,10 @@ from kafka.admin import NewTopic
 
 @dataclass(frozen=True)
 class DemoTopic:
-    """A topic and its load. The producer writes to the partitions in round-robin order.
+    """A topic, and the records that the producer writes to it.
 
-    If the topic has `keys`, the records get the keys in round-robin order. The key of a record determines its
-    partition.
+    If `keys` is empty, the producer writes to the partitions in round-robin order. If the topic has `keys`, the records
+    get the keys in round-robin order, and the key of a record determines its partition.
     """
 
     name: str

@@ -10,11 +10,11 @@
    rules belong to a different release.
 3. A test alert has the labels `alertname`, `severity`, `cluster` and `group`, and the labels from the command line. An
    alert ends after `TEST_ALERT_SECONDS`. The finding contains the receivers that Alertmanager returns for the test
-   alert. Alerts with different labels are ignored, because an older test alert can still be active. The user must check
+   alert. Alerts with other labels are ignored, because an older test alert can still be active. The operator must check
    at the receiver that the alert arrived. If all receivers drop alerts (DROPPING_RECEIVERS), no notification arrives.
-4. Each test alert has a different label `group`, so that correct inhibition rules do not suppress test alerts. An
-   inhibition rule without `group` suppresses test alerts. The default configuration of kube-prometheus-stack contains
-   an inhibition rule without `group`.
+4. Each test alert has its own value of the label `group`, so that correct inhibition rules do not suppress test alerts.
+   An inhibition rule suppresses test alerts if its list `equal` does not contain `group`. The default configuration of
+   kube-prometheus-stack contains such a rule.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ FIXED_LABELS: Final = ("alertname", "severity", "cluster", "group")
 DROPPING_RECEIVERS: Final = ("nobody", "null")
 """Receivers without an address: `nobody` in `deploy/`, and `null` of kube-prometheus-stack.
 
-An AlertmanagerConfig names its receivers `namespace/config/receiver`.
+The names in an AlertmanagerConfig have the form `namespace/config/receiver`, so only the last part is compared.
 """
 RULE_GROUPS: Final = tuple(
     f"rebalance-monitor-{subject}"
@@ -89,7 +89,11 @@ def _job_and_instance(labels: Labels) -> tuple[str, str]:
 def _candidates(
     targets: Sequence[ScrapedTarget], scraped: Collection[tuple[str, str]], port: int, own_urls: Collection[str]
 ) -> Sequence[ScrapedTarget]:
-    """Return the targets that can be this monitor. The best matches come first, and exclude the other targets."""
+    """Return the targets that can be this monitor.
+
+    There are three tests. The result contains all targets that pass the first test. If no target passes a test, the
+    next test decides.
+    """
     return (
         [target for target in targets if target.scrape_url in own_urls]
         or [target for target in targets if _job_and_instance(target.labels) in scraped]

@@ -78,7 +78,7 @@ class AlertingCheck:
     """Checks Prometheus and Alertmanager.
 
     A server with an empty address is not checked. If only the address of Alertmanager is empty, the checks use the
-    address that Prometheus reports. So check Prometheus first.
+    address that Prometheus reports. So call `prometheus_findings` first.
     """
 
     def __init__(self, prometheus: str, alertmanager: str) -> None:

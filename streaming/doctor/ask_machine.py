@@ -117,7 +117,7 @@ def port_finding(metrics: MetricsSettings) -> Finding:
 def strategy_findings(references: Iterable[str]) -> Iterator[Finding]:
     """Load each strategy of the user in a guarded process, as the monitor does, and yield a finding about it.
 
-    The guarded process has its own time limit.
+    The guarded process has its own time limit, so these checks do not need `run_checks`.
     """
     for reference in references:
         try:
@@ -128,7 +128,7 @@ def strategy_findings(references: Iterable[str]) -> Iterator[Finding]:
             yield failed(machine.STRATEGIES, str(failure), remedy)
             continue
         if name in BUILT_IN:
-            text = f"{reference} has the name {name!r} of a built-in strategy, so the monitor does not use it"
+            text = f"the monitor does not use {reference}, because its name {name!r} is the name of a built-in strategy"
             yield note(machine.STRATEGIES, text, "give the strategy a different name")
         else:
             yield ok(machine.STRATEGIES, f"{reference} can be loaded; its name is {name!r}")
@@ -161,7 +161,10 @@ def tables_finding(settings: Settings) -> Finding:
 
 
 def _content(folder: LocalFolder, settings: Settings) -> str:
-    """Name the cluster of the checkpoint, if there is one. Raises RemedyError or OSError if it is not usable."""
+    """Return a text that contains the cluster of the checkpoint, or an empty text if there is no checkpoint.
+
+    Raises RemedyError or OSError if the checkpoint is not usable.
+    """
     uri, cluster = settings.paths.checkpoint, settings.kafka.cluster
     identity = read_identity(folder)
     if damage := find_damaged_file(folder):

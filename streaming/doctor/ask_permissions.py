@@ -80,7 +80,7 @@ def _metadata() -> Message:
 
 
 def _fetch(topic: str) -> Message:
-    """Create a request that any broker can receive, because a broker first checks the permission."""
+    """Create a request that can go to any broker, because each broker checks the permission first."""
     return fetch_request(topic, 0, 0, max_bytes=1)
 
 
@@ -100,13 +100,17 @@ def _is_among_permissions(operation: ACLOperation, answer: Message | KafkaError)
 
 
 def _may_describe_topics(metadata: Message | KafkaError) -> _Answer:
-    """If the permission is missing, some brokers return "unknown topic", and a list of permissions without DESCRIBE."""
+    """Return True if the monitor has DESCRIBE on all topics.
+
+    If the permission is missing, some brokers do not refuse the request. They return "unknown topic", and a list of
+    permissions without DESCRIBE. So the function also checks this list.
+    """
     allowed = _is_allowed(metadata, "topics")
     return _is_among_permissions(ACLOperation.DESCRIBE, _topic(metadata, UNUSED_NAME)) if allowed is True else allowed
 
 
 def _may_read(topic: str, fetch: Message | KafkaError, metadata: Message | KafkaError) -> _Answer:
-    """Return False if the broker refused the fetch request, or if its reported permissions do not include READ."""
+    """Return False if the broker refused the fetch request, or if the reported permissions do not include READ."""
     if isinstance(fetch, KafkaError):
         return Unanswered(error_name(fetch))
     if any(one.error_code in _REFUSED for of_topic in fetch.responses for one in of_topic.partitions):

@@ -1,4 +1,4 @@
-"""All checks of `rebalance-monitor doctor`, in the order of a new installation."""
+"""All checks of `rebalance-monitor doctor`, in the order of the steps of a new installation."""
 
 from __future__ import annotations
 

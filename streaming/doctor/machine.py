@@ -21,7 +21,7 @@ ANOTHER_CLUSTER_BYTES: Final = 34 * _GIB // 100
 """Additional memory for each further Kafka cluster (docs/SCALING.md)."""
 LEAST_FREE_BYTES: Final = 256 << 20
 LEAST_FREE_RATIO: Final = 0.1
-"""If the free share of the disk is smaller, the alert RebalanceMonitorTablesFailing fires."""
+"""If the free share of the disk is smaller than this ratio, the alert RebalanceMonitorTablesFailing fires."""
 
 
 def memory_finding(limit_bytes: int, available_bytes: int, driver_memory: str, clusters: int) -> Finding:
@@ -48,7 +48,7 @@ def memory_finding(limit_bytes: int, available_bytes: int, driver_memory: str, c
 
 
 def jars_finding(missing: Sequence[str], folder: str) -> Finding:
-    """Return the finding about the jars of Spark. Missing jars are only a note: the first start downloads them."""
+    """Return the finding about Spark's jars. Missing jars are only a note, because the first start downloads them."""
     if missing:
         remedy = "run `rebalance-monitor jars`. Otherwise, the first start downloads the jars"
         return note(JARS, f"{len(missing)} jars are missing or damaged in {folder}", remedy)

@@ -128,7 +128,7 @@ def permission_findings(permissions: Permissions, kafka: KafkaSettings) -> Itera
             kind = "missing, but optional" if permission.is_optional else "missing"
             yield finding(point, f"{kind}. Unknown without it: {permission.unknown}", _remedy(permission, kafka))
     if missing := missing_permissions(permissions):
-        text = "if Strimzi manages the user, do not run kafka-acls, but add these entries to the KafkaUser"
+        text = "if Strimzi manages the Kafka user, add these entries to the KafkaUser instead of running kafka-acls"
         yield note("permissions in Strimzi", text, kafka_user(missing))
 
 

@@ -2,4 +2,4 @@
 
 from typing import Final
 
-RULES_CHECKSUM: Final = "sha256-a443519179ac1f17"
+RULES_CHECKSUM: Final = "sha256-56dedcacf2142cff"

@@ -166,8 +166,8 @@ class EmbeddedBroker:
     def kill(self) -> None:
         """Kill the broker immediately, to simulate a power failure.
 
-        The next start takes about 10 s longer, because Kafka's controller first waits until the session of the killed
-        broker times out. A test can set `broker.session.timeout.ms` to a lower value.
+        The next start takes about 10 s longer than after `stop`, because Kafka's controller first waits until the
+        session of the killed broker times out. A test can set `broker.session.timeout.ms` to a lower value.
         """
         if self._process is not None:
             self._process.kill()
@@ -269,7 +269,7 @@ def cluster_id(source: uuid.UUID) -> str:
     >>> cluster_id(uuid.UUID(int=0xF8 << 120))
     '4AAAAAAAAAAAAAAAAAAAAA'
     """
-    # In URL-safe base64, a first byte of 0xF8 to 0xFB becomes a leading "-". Kafka's Uuid.randomUuid also avoids it.
+    # In URL-safe base64, a first byte of 0xF8 to 0xFB becomes a leading "-". Kafka's Uuid.randomUuid avoids it, too.
     first = source.bytes[0] & 0xE7 if source.bytes[0] >= 0xF8 else source.bytes[0]
     return base64.urlsafe_b64encode(bytes([first]) + source.bytes[1:]).decode().rstrip("=")
 

@@ -9,8 +9,8 @@ import socket
 from streaming.embedded.properties import LOOPBACK
 
 # These ports are below the kernel's range for outgoing connections (32768 and above). In the kernel's range, a client
-# that reconnects to a stopped broker can get the broker's port. Then the client connects to itself, and the broker
-# cannot use its port again.
+# that reconnects to a stopped broker can get the broker's port as its own port. Then the client connects to itself, and
+# the broker cannot use its port again.
 _FREE_PORTS = range(20_000, 32_000)
 
 # The order is random, so two processes rarely choose the same port. The order contains every port once, so two servers
@@ -32,7 +32,7 @@ def free_port() -> int:
 def is_taken(port: int) -> bool:
     """Return True if a process already listens on the port."""
     with socket.socket() as probe:
-        # As Kafka does, so that closed connections do not count.
+        # Kafka sets this option, too. With this option, a port with only closed connections counts as free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((LOOPBACK, port))

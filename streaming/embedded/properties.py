@@ -37,8 +37,8 @@ def broker_properties(  # noqa: PLR0913 - the inputs of the properties
     return {
         "process.roles": "broker,controller" if is_controller else "broker",
         "node.id": "1",
-        # The quorum is static. A dynamic quorum writes the controller's port into the log. Then the broker could not
-        # restart in the same folder with different ports.
+        # The quorum is static, because a dynamic quorum writes the controller's port into the log. Then the broker
+        # could not restart in the same folder with different ports.
         "controller.quorum.voters": f"1@{LOOPBACK}:{controller_port}",
         "listeners": f"{advertised}{controller}",
         "advertised.listeners": advertised,
@@ -60,7 +60,7 @@ def broker_properties(  # noqa: PLR0913 - the inputs of the properties
         "background.threads": "2",
         "group.coordinator.threads": "2",
         "log.cleaner.dedupe.buffer.size": "33554432",
-        # By default, Kafka waits 3 s for more members before the first rebalance of a new group. The demo waits less.
+        # By default, Kafka waits 3 s for more members before the first rebalance of a new group.
         "group.initial.rebalance.delay.ms": "100",
         **(overrides or {}),
     }

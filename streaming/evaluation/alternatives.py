@@ -2,8 +2,8 @@
 
 The monitor computes the what-if results when it evaluates a generation. Rules:
 
-1. Each strategy starts from the assignment of the evaluated generation. A group without a score has what-if results
-   only if its `score_reason` is `subscriptions_too_many` (`imbalance`, rule 4).
+1. Each strategy starts from the assignment of the evaluated generation. A group has what-if results only if it has a
+   score, or if its `score_reason` is `subscriptions_too_many` (`imbalance`, rule 4).
 2. The monitor computes what-if results for the present number of members. For a group with up to
    `MOST_PARTITIONS_CHANGED` partitions, it also computes results for one member more and one member fewer. A group with
    more than `MOST_PARTITIONS` partitions has no what-if results.

@@ -6,7 +6,7 @@
 2. While a classic group rebalances, its verdict is `rebalancing`. The coordinator writes no record during a rebalance,
    so only a listing of groups shows that the group rebalances. While a KIP-848 group reconciles, its verdict stays the
    same, because the verdict depends only on the targets.
-3. A group without membership records only commits offsets (`assign()` in the Java client). For a group that only
+3. If a group has no membership records, it only commits offsets (`assign()` in the Java client). For a group that only
    commits offsets, state and type come from the listing of groups. If the listed state is Empty, the number of members
    is 0. The report of a group that only commits offsets contains no assignment and no rebalances.
 4. For each of the three common rules, the report contains the number of partitions that break the rule. Withheld
@@ -94,7 +94,7 @@ def evaluate(recorded: RecordedGroup, sampled: SampleValues = NO_SAMPLE) -> Grou
 
 
 def with_sample(report: GroupReport, sampled: SampleValues) -> GroupReport:
-    """Return a copy of the report with the values of a sample, or with the few values of rule 1."""
+    """Return a copy of the report with the values of a sample. For a blocked group, rule 1 limits the values."""
     if report.is_blocked:
         unknown = sampled.lag.unknown or ((BLOCKED,) if sampled.committed_topics else ())
         sampled = SampleValues(GroupLag(unknown=unknown), committed_topics=sampled.committed_topics)

@@ -1,4 +1,4 @@
-"""The parts of a group's report, one class for each question. In each field, None means unknown.
+"""The parts of a group's report. Each part is a class. In each field, None means unknown.
 
 An open transaction, an old sample or a rebalance in progress makes some values unreliable. `evaluate` sets unreliable
 values to None.
@@ -41,7 +41,7 @@ UNKNOWN_TYPE: Final = "unknown"
 """The group type in a report of the past if no table row contains the type. Then no row contains the state either."""
 
 NO_LEADER: Final = -1
-"""Value of `Membership.coordinator` if the group's partition of `__consumer_offsets` has no leader, as in Kafka."""
+"""Value of `Membership.coordinator` if the group's `__consumer_offsets` partition has no leader. Kafka also uses -1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,8 +238,8 @@ class GroupFacts(msgspec.Struct, frozen=True):
     `unowned_records` is the number of unread records in unowned partitions. `not_known` contains the names of the
     unknown facts (`group.not_known`). `work` and `cause` (of the lag) are None if no partition of the group is late.
     `committed_topics` are the topics for which the group had committed offsets at the last sample, even if the sample
-    is old. `topic_loads` contains their known loads. `incident_id` is the id of the oldest open incident with active
-    evidence of the group.
+    is old. `topic_loads` contains the known loads of these topics. `incident_id` is the id of the oldest open incident
+    with active evidence of the group.
     """
 
     group_id: str

@@ -34,9 +34,10 @@ from streaming.group.snapshot import GroupSnapshot
 from streaming.group.topic_names import NO_TOPIC_NAMES, TopicNames, add_names, waits_for_names
 
 EVALUATED_RECORDS_PER_BATCH = 50
-"""Maximum number of snapshots of a group that are evaluated per batch. Verdicts on older snapshots are too late.
+"""Maximum number of snapshots of a group that are evaluated per batch.
 
-So an older snapshot gets only a row that shows this reason (`snapshot_evaluation`, rule 4).
+Verdicts on older snapshots would come too late to help anybody. So an older snapshot gets only a row with the reason
+`too_many_records` (`snapshot_evaluation`, rule 4).
 """
 
 
@@ -62,7 +63,7 @@ class GroupState(msgspec.Struct, frozen=True):
         return frozenset(self.snapshot.topics_to_sample()).union(*topics)
 
     def unowned_partitions(self) -> int | None:
-        """Return the number of unowned partitions, without withheld partitions.
+        """Return the number of unowned partitions. Withheld and pending partitions do not count.
 
         None if the group has no members, or if the number is unknown, for example before the first sample of a topic.
         """
@@ -87,14 +88,14 @@ class GroupUpdate(msgspec.Struct, frozen=True):
 PENDING_MEMBERS = 10_000
 """For each group: maximum number of members in all snapshots that wait for topic names.
 
-The names usually arrive with one of the next two samples. If the snapshots have more members, the rows of the oldest
-snapshots are written with topic ids, and their `not_known` contains `topic_names`.
+The names usually arrive with one of the next two samples. If the snapshots have more members than this number, the rows
+of the oldest snapshots are written with topic ids, and their `not_known` contains `topic_names`.
 """
 
 GROUP_CODEC = StateCodec(
     GroupState, version=3, migrations={1: lambda encoded: encoded, 2: lambda encoded: encoded}, is_compressed=True
 )
-"""Version 2 has the field `last_read`, and version 3 has the field `TopicMetadata.racks_since_ms`.
+"""Version 2 added the field `last_read`, and version 3 added the field `TopicMetadata.racks_since_ms`.
 
 In older bytes, a new field is missing, so its value is None (unknown).
 """
@@ -182,7 +183,8 @@ def apply_batch(  # noqa: PLR0913 - everything that the update depends on, by na
 def _log_order(home: int | None) -> Callable[[LogEvent], tuple[bool, Position]]:
     """Return the sort key of log events: by position, but events in the group's home partition come last.
 
-    After a change of the partition count of `__consumer_offsets`, the group's new records are in the home partition.
+    After a change of the partition count of `__consumer_offsets`, the group's new records are in the home partition. So
+    records in other partitions are older.
     """
     return lambda event: (event.position.offsets_topic_partition == home, event.position)
 
@@ -198,7 +200,8 @@ def _split_waiting(
 ) -> tuple[tuple[GroupSnapshot, ...], tuple[GroupSnapshot, ...]]:
     """Divide the snapshots into two parts: the rows of the first part are written now, and the second part waits.
 
-    The second part starts with the first snapshot that waits for topic names, but has at most PENDING_MEMBERS members.
+    The second part starts with the first snapshot that waits for topic names. The snapshots of the second part have at
+    most PENDING_MEMBERS members in total.
     """
     members = 0
     first_allowed = len(waiting)
@@ -243,7 +246,8 @@ def _apply_facts(
         return snapshot, _evaluate_again(snapshot, evaluation, strategies), ()
     again = evaluate_snapshot(snapshot, strategies)
     if again is not None and again.generation_id == evaluation.generation_id:
-        # The position may be newer, because members have moved to their targets. The verdict keeps its first position.
+        # The position of `again` may be newer than the verdict's position, because members have moved to their targets.
+        # The verdict keeps its first position.
         again = msgspec.structs.replace(again, position=evaluation.position)
     return snapshot, _CurrentVerdict(again, snapshot), _complete_only(again)
 

@@ -21,8 +21,8 @@ class GroupLimits:
     """The limits of one group. All times are in seconds.
 
     - `team`: the owner of the group, and a label of its alerts. Empty if no owner is configured.
-    - `max_lag_seconds`, `critical_lag_seconds`: alerts of severity `warning` and `critical` fire above these lags.
-      `critical_lag_seconds` is at least `max_lag_seconds`.
+    - `max_lag_seconds`, `critical_lag_seconds`: an alert of severity `warning` fires above the first lag, and an alert
+      of severity `critical` fires above the second lag. `critical_lag_seconds` is at least `max_lag_seconds`.
     - `max_commit_gap_seconds`: the longest acceptable time without commits around a rebalance.
     - `severity`: the highest severity that an alert about the group may have.
     - `ignore_alerts`: if True, no alert fires for the group.

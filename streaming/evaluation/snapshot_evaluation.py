@@ -84,7 +84,7 @@ class Evaluation(msgspec.Struct, frozen=True):
         """Return the evaluation for the stored state.
 
         Only the tables need the imbalances of single topics, and a group can have many topics. So a complete evaluation
-        is stored without them.
+        is stored without these imbalances.
         """
         if not self.is_complete:
             return self
@@ -114,7 +114,7 @@ def _evaluate_assignment(
         drifts = _strategy_drifts(inputs, snapshot.protocol or "", assigned_by, strategies)
     else:
         assigned_by, drifts = THE_BROKER, consumer_drifts(snapshot, inputs, strategies)
-    # If a sample is later than the record, the metadata of the time of the record are unknown.
+    # If a sample is later than the record, the metadata at the time of the record is unknown.
     is_late = snapshot.is_polled or any(sampled_at_ms > position.timestamp_ms for sampled_at_ms in sampled)
     is_unknown = assigned_by.implementation == UNKNOWN_LEADER
     missing = {"metadata_of_the_time": is_late, "leader_implementation": is_unknown}

@@ -144,8 +144,8 @@ class TopicMetadata(msgspec.Struct, frozen=True):
     """The metadata of a topic in a sample.
 
     `partitions` is None if the brokers did not know the topic. `racks` has the racks of the replicas of each partition.
-    `topic_id` is None if the brokers have no topic ids, or if the group does not need it. `since_ms` is the time of the
-    first sample that showed this number of partitions. `racks_since_ms` is the time of the first sample that showed
+    `topic_id` is None if the brokers have no topic ids, or if the group does not need the id. `since_ms` is the time of
+    the first sample that showed this number of partitions. `racks_since_ms` is the time of the first sample that showed
     these racks. Only metadata in the state of a group has these two times.
     """
 
@@ -182,7 +182,8 @@ class SkipSettled(msgspec.Struct, frozen=True, tag="skip_settled"):
     """Shows whether the generations before the record at `offsets_topic_offset` were failed rebalances.
 
     These generations have no record. If `log_was_whole` is True, the monitor read every offset since the group's
-    previous record. So compaction removed no record: members joined but never synced. Otherwise, the cause is unknown.
+    previous record. So compaction removed no record, and members joined but never synced. Otherwise, the cause is
+    unknown.
     """
 
     offsets_topic_offset: int
@@ -192,8 +193,8 @@ class SkipSettled(msgspec.Struct, frozen=True, tag="skip_settled"):
 class GroupVanished(msgspec.Struct, frozen=True, tag="group_vanished"):
     """The group no longer exists on the brokers, but the monitor did not read its tombstone.
 
-    The event is ignored if the group has a record after `after_offset` in `offsets_topic_partition`. The partition is
-    None if an earlier version of the monitor sent the event.
+    The event is ignored if the group has a record after `after_offset` in `offsets_topic_partition`. This field
+    is None if an earlier version of the monitor sent the event.
     """
 
     after_offset: int
@@ -208,8 +209,8 @@ class GroupForgotten(msgspec.Struct, frozen=True, tag="group_forgotten"):
 class AssignorReported(msgspec.Struct, frozen=True, tag="assignor_reported"):
     """The assignor that the coordinator reported for a KIP-848 group at an epoch.
 
-    The event is ignored if a member specifies an assignor, or at a different epoch, because a new member may specify
-    an assignor at that epoch.
+    The event is ignored if a member specifies an assignor. It is also ignored if the group now has a different epoch,
+    because a new member may specify an assignor at that epoch.
     """
 
     epoch: int

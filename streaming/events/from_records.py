@@ -108,7 +108,10 @@ def _target_epoch(group_type: str, record: DecodedRecord, position: Position) ->
 
 
 def _target(group_type: str, record: DecodedRecord, position: Position) -> LogEvent:
-    """The target of a streams member is empty: it has tasks. `group.members` shows its partitions as unknown."""
+    """Return the event for a target. The target of a streams member is empty, because it has tasks.
+
+    `group.members` shows the partitions of such a member as unknown.
+    """
     partitions = None if record.value is None else id_partitions(record.value.get("topicPartitions", ()))
     return TargetWritten(position, group_type, record.key["memberId"], partitions)
 

@@ -1,13 +1,14 @@
 """Decide when to ask a coordinator for the assignor of a KIP-848 group, and when to use its response.
 
 If no member specifies an assignor, the coordinator uses the first assignor in the broker's `group.consumer.assignors`.
-No record contains the assignor of the coordinator. The assignor can be different after a restart of the broker. Rules:
+No record contains the assignor of the coordinator. A restart of the broker can change this assignor. Rules:
 
 1. The monitor sends a request about a group if the group has members, no member specifies an assignor, and the monitor
    has read enough records to know the state of the group.
 2. The monitor sends the first request immediately, and then one request every `ASK_AGAIN_SECONDS`.
-3. If the group has a new epoch, the monitor sends the next request immediately if the assignor is unknown, or if the
-   group's targets break a rule of the known assignor. Then the broker possibly uses a different assignor.
+3. After a new epoch of the group, the monitor sends the next request immediately in two cases: if the assignor is
+   unknown, and if the group's targets break a rule of the known assignor. In the second case, the broker possibly uses
+   an assignor other than the known one.
 4. The assignor in a response is valid only for the group epoch in the response. The monitor uses a response only after
    it has read records with this epoch.
 5. If the coordinator does not answer, the known assignor of the group does not change.

@@ -33,9 +33,10 @@ def pending_facts(
     """Return all facts that the group needs and that its state does not contain yet.
 
     `pending` contains earlier snapshots of the group whose table rows are not written yet. The result has the topics
-    and fields that any of the snapshots needs. If a classic group has the id of an earlier KIP-848 group, the rows of
-    the earlier group still wait for topic ids. `is_verdict_complete` is False if the verdict on `snapshot` still waits
-    for a sample. If no partition count is missing, the verdict waits for racks that were sampled after the record.
+    and fields that any of the snapshots needs. For example, if a classic group has the id of an earlier KIP-848 group,
+    rows of the earlier group can still wait for topic ids. `is_verdict_complete` is False if the verdict on `snapshot`
+    still waits for a sample. If no partition count is missing, the verdict waits for racks that were sampled after the
+    record.
     """
     now_ms, ended_at_ms = sample.deletion_time_ms, snapshot.position.timestamp_ms if snapshot.position else 0
     if snapshot.is_over and now_ms is not None and now_ms - ended_at_ms > FORGET_AFTER_MS:
@@ -74,9 +75,10 @@ def _pending_topics(
 def _is_in_future(snapshot: GroupSnapshot, topic: str, sampled: TopicMetadata, sample: ClusterSample) -> bool:
     """Return True if the topic metadata in the group's state is newer than the last sample.
 
-    The monitor's clock was ahead when it was sampled. Without a correction, the state would ignore every sample before
-    the stored time. While the cluster time is unknown, the time of the last sample may be wrong too. In the polling
-    mode, all times come from the monitor's clock.
+    The monitor's clock was ahead when this metadata was sampled. Without a correction, the state would ignore every
+    sample before the stored time. While the cluster time is unknown, the time of the last sample may be wrong too, so
+    the result is False. Exception: in the polling mode, all times come from the monitor's clock, so the function can
+    compare them.
     """
     known = snapshot.topics.get(topic)
     is_known = sample.is_clock_known or snapshot.is_polled

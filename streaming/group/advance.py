@@ -6,7 +6,7 @@ means the generation of a classic group, or the group epoch of any other group. 
 1. A record at or before the position of the group's last record was already read and does not change the state. So the
    counts stay correct if the monitor reads the log a second time. Only positions in the same partition are compared. If
    the partition count of `__consumer_offsets` changes, a group can move to a different partition
-   (`combine.own_partitions`). There, the group counts as created again (rule 5).
+   (`combine.own_partitions`). In that partition, the group counts as created again (rule 5).
 2. The first record that the monitor reads of a group does not change the counts, because earlier records are unknown.
 3. If a record has the same generation as the previous record, the group has not rebalanced. Such a record means that a
    static member rejoined with a new member id and its old assignment.
@@ -21,11 +21,12 @@ means the generation of a classic group, or the group epoch of any other group. 
    records have the same timestamp. The group keeps its counts. If the timestamps differ, an operator deleted the group,
    and the group was created again (rule 5). Share groups are never upgraded or downgraded. An empty group can start
    again at a lower generation, which does not change the counts. For a streams group, this rule also applies to the
-   second record after the tombstone, because the tombstone of its topology, which creates no event, comes in between.
+   second record after the tombstone. The first record is then the tombstone of the topology, which creates no event.
 7. The generation of a classic group can increase by more than 1 from one record to the next. The state then contains a
    `Skip` for the generations without a record. The monitor checks whether it has read the complete log between the
    two records, and then removes the `Skip`. If the group is deleted before this check, the `Skip` stays. So the counts
-   do not depend on the time of the check. For other group types, compaction removed a missing record of an epoch.
+   do not depend on the time of the check. If the record of an epoch is missing for any other group type, compaction
+   removed the record.
 8. The monitor computes the state of a consumer or share group as the coordinator does. If records are missing, the
    state is Unknown. For streams groups, the records contain only a part of the state. So the state of a streams group
    is Empty or Unknown.
@@ -46,7 +47,7 @@ means the generation of a classic group, or the group epoch of any other group. 
     For other group types, each record replaces one entry, for example the metadata of a member. A group with an
     undecodable entry stays Unknown until the next record of the same entry. The metadata of topics is kept, because a
     group's record does not change topics.
-13. A coordinator can report the assignor of a KIP-848 group, and an epoch. From this epoch on, the monitor uses the
+13. A coordinator can report the assignor of a KIP-848 group at an epoch. From this epoch on, the monitor uses the
     assignor until the coordinator reports a different one. The assignors that members specify have priority.
 """
 

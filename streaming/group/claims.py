@@ -6,11 +6,13 @@ Rules:
    user data. kafka-python writes its own format, which Java leaders cannot read.
 2. With any other strategy, a member claims the partitions in `ownedPartitions` (KIP-429). The generation of the claim
    is `generationId` (KIP-792), which exists since version 2 of the subscription.
-3. A user's own strategy can extend Java's `StickyAssignor`. If `ownedPartitions` is empty, and the user data contains
-   partitions in the format of `sticky`, rule 1 applies. `range` and `roundrobin` never read claims.
+3. A custom strategy can extend Java's `StickyAssignor`. If `ownedPartitions` is empty, and the user data contains
+   partitions in the format of `sticky`, rule 1 applies. `range` and `roundrobin` never read claims, so rule 1 never
+   applies to them.
 4. If a `cooperative-sticky` member sends no `generationId`, its user data can contain the generation. Java 2.8.1 to 3.3
    and sarama write four bytes. librdkafka before 2.2 writes the format of `sticky`. A Java leader always reads the
-   first four bytes as the generation. In the format of `sticky`, these bytes are the number of topics.
+   first four bytes as the generation. In the format of `sticky`, these bytes are the number of topics, so the leader
+   reads a wrong generation.
 5. A claim of an older generation is still a claim. A Java member loses its partitions when the coordinator removes it
    from the group, and then claims nothing. So a member with an old claim still has these partitions (KAFKA-14639).
    The generation only decides between two members that claim the same partition.
@@ -41,7 +43,7 @@ class Claim(NamedTuple):
 
 
 def member_claim(subscription: Subscription, strategy: str | None, *, is_java_leader: bool = False) -> Claim:
-    """Return the claim of a member. `is_java_leader`: return what a Java leader reads (rules 1 and 4).
+    """Return the claim of a member. If `is_java_leader` is True, return what a Java leader reads (rules 1 and 4).
 
     >>> member_claim(Subscription(1, ("t",), bytes.fromhex("00000005"), (("t", 3),), -1, None), "cooperative-sticky")
     Claim(partitions=(('t', 3),), generation_id=5)

@@ -31,8 +31,8 @@ class StateVersionError(RemedyError):
 class StateCodec(Generic[Stored]):
     """Converts values of one type to (version, bytes) and back. A codec can also decode older versions.
 
-    `is_compressed` selects Zstandard. It reduces the bytes of a group to a tenth, because names and ids repeat often.
-    Do not use it for bytes that are already compressed.
+    `is_compressed` selects Zstandard. Compression reduces the bytes of a group to a tenth, because names and ids repeat
+    often. Do not use compression for bytes that are already compressed.
     """
 
     def __init__(

@@ -35,8 +35,8 @@ from streaming.group.snapshot import GONE, GroupSnapshot
 def is_reportable(before: GroupSnapshot, event: GroupEvent, after: GroupSnapshot) -> bool:
     """Return True if the table must contain a row for the snapshot `after`.
 
-    The result is also True if the row was written with an earlier checkpoint (`is_reread`). The monitor compares the
-    next row with this row.
+    The result is also True if the row was written with an earlier checkpoint (`is_reread`), because the monitor
+    compares the next row with this row.
     """
     if isinstance(event, GroupVanished):
         return after.state != before.state
@@ -82,7 +82,7 @@ def _is_reconciled(snapshot: GroupSnapshot) -> bool:
 def is_reread(snapshot: GroupSnapshot) -> bool:
     """Return True if the snapshot is older than the last row that was written with an earlier checkpoint (`Resume`).
 
-    The last row is written again, because its verdict may be missing, unless its state is Gone.
+    The last row is written again, because its verdict may be missing. If its state is Gone, it is not written again.
     """
     resume, position = snapshot.resume, snapshot.position
     if resume is None or position is None:

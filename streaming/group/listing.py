@@ -27,9 +27,9 @@ GROUP_STATES: Final = (STABLE, EMPTY, *sorted(REBALANCING), ASSIGNING, RECONCILI
 
 @dataclass(frozen=True, slots=True)
 class ListedGroup:
-    """A group in the listing of its coordinator, which is a broker id.
+    """A group in the listing of its coordinator. `coordinator` is a broker id.
 
-    `group_type` is None before Kafka 3.8 (ListGroups 5), `state` before Kafka 2.6 (ListGroups 4, KIP-518).
+    `group_type` is None before Kafka 3.8 (ListGroups 5). `state` is None before Kafka 2.6 (ListGroups 4, KIP-518).
     `protocol_type` is empty for a group that only commits offsets.
     """
 
@@ -53,7 +53,7 @@ class ListingGap:
 
 
 CLUSTER_NOT_DESCRIBABLE: Final = "cluster_describe_not_authorized"
-"""A reason of a ListingGap. Without DESCRIBE on the cluster, a broker leaves out groups without an error."""
+"""A reason of a ListingGap. If the monitor may not DESCRIBE the cluster, brokers omit groups, but return no error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +80,8 @@ def rebalancing_since_ms(
     """For each group in a rebalance, return the time of the first listing that showed the rebalance.
 
     `known` is the result for the previous listing. `MonitorState` removes a group from `known` when a record shows the
-    end of the group's rebalance. `clock_step_ms` is the step of the cluster's time since the previous listing. It is
-    added to the known times, so that the duration of a rebalance stays correct.
+    end of the group's rebalance. `clock_step_ms` is the step of the cluster's time since the previous listing. The step
+    is added to the known times, so that the duration of a rebalance stays correct.
 
     >>> twice = {"g": ListedGroup("classic", "consumer", "PreparingRebalance", 1)}
     >>> rebalancing_since_ms({"g": 5}, GroupListing(9, twice)), rebalancing_since_ms({}, GroupListing(9, twice))
@@ -129,7 +129,7 @@ class Unanswered:
 UNSUPPORTED_VERSION: Final = Unanswered("unsupported_version")
 """The broker does not support the request, for example the description of a share group on Kafka 4.0."""
 GROUP_TYPE_NOT_KNOWN: Final = Unanswered("group_type_not_known")
-"""The monitor does not know the type of the group, so there is no request for it."""
+"""The monitor does not know the type of the group, so it cannot choose the request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,8 +204,8 @@ OffsetsByPartition = Mapping[tuple[str, int], int]
 def held_partitions(group: DescribedGroup, member: DescribedMember) -> tuple[tuple[str, int], ...] | None:
     """Return the partitions that a member owns now, as sorted (topic, partition) pairs. None if unknown.
 
-    In a classic group, they are known only if the group is Stable and has the protocol type `consumer`. In a streams
-    group, they are always unknown, because its members own tasks.
+    In a classic group, the partitions are known only if the group is Stable and has the protocol type `consumer`. In a
+    streams group, the partitions are always unknown, because its members own tasks.
     """
     if member.held is not None:
         return tuple(sorted((held.topic, partition) for held in member.held for partition in held.partitions))

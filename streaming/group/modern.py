@@ -44,7 +44,7 @@ class ModernGroup(msgspec.Struct, frozen=True):
         regexes: for each subscribed regular expression, the topics that match it.
         topic_names: known names by topic id. The name of a deleted topic is kept until a different topic has the same
             name.
-        strays: members that have a target or a current assignment, but no metadata. Compaction removed the metadata.
+        strays: members that have a target or a current assignment, but no metadata, because compaction removed it.
         unreadable: entries whose last record cannot be decoded.
         unreconciled_members, unacknowledged_members: numbers of members that have not reached or acknowledged their
             target yet. They are stored, because counting all members for each record would be too slow.
@@ -93,7 +93,7 @@ class ModernGroup(msgspec.Struct, frozen=True):
         """Return True if the coordinator knows the topics of the member's regular expression, but the monitor does not.
 
         Until the coordinator resolves the expression, the member gets no partitions. So if the member has a target,
-        the record with the topics was written. Compaction removed it, or the monitor does not read the log.
+        the record with the topics was written. Compaction removed this record, or the monitor does not read the log.
         """
         regex = self.members[member_id].subscribed_regex
         return bool(regex) and regex not in self.regexes and bool(self.targets.get(member_id))
@@ -170,7 +170,7 @@ class ModernGroup(msgspec.Struct, frozen=True):
         )
 
     def regexes_are_unresolved_yet(self) -> bool:
-        """Return True if the coordinator has resolved none of the regular expressions without a record."""
+        """Of the regular expressions without a record, return True if the coordinator has resolved none yet."""
         return not self._members_with_unknown_topics()
 
 
@@ -183,7 +183,7 @@ def replay(group: ModernGroup, event: ModernEvent | DecodeFailed) -> ModernGroup
 
 
 def _clear_unreadable(group: ModernGroup, event: ModernEvent) -> ModernGroup:
-    """Remove the record's entry from `unreadable`. If the record deletes a member, remove all its entries."""
+    """Remove the record's entry from `unreadable`. If the record deletes a member, remove all entries of the member."""
     reported = {entry_name(event)}
     if isinstance(event, MemberWritten) and event.member is None:
         reported |= {entry for entry in group.unreadable if entry[1] == event.member_id}
@@ -205,7 +205,7 @@ def _apply(group: ModernGroup, event: ModernEvent) -> ModernGroup:
 
 def _with_member(group: ModernGroup, event: MemberEvent) -> ModernGroup:
     if isinstance(event, MemberWritten):
-        # The coordinator may have reported this member's assignor. So the monitor asks the coordinator again.
+        # The coordinator may have reported this member's assignor. So remove it, and ask the coordinator again.
         names_assignor = event.member is not None and event.member.server_assignor
         return msgspec.structs.replace(
             group,

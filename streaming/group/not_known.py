@@ -70,7 +70,7 @@ def hides_members(names: Iterable[str]) -> bool:
 
 
 def unknown_inputs(snapshot: GroupSnapshot) -> tuple[str, ...]:
-    """Return the unknown facts about subscriptions and assignments. With one, the assignment cannot be evaluated."""
+    """Return the unknown facts about subscriptions and assignments. If there is one, no evaluation is possible."""
     group = snapshot.modern
     if group is None:
         return unknown_bytes(snapshot)
@@ -95,6 +95,7 @@ def unknown_bytes(snapshot: GroupSnapshot) -> tuple[str, ...]:
     """Return the unknown facts about the members of a classic group: MEMBER_SUBSCRIPTION, MEMBER_ASSIGNMENT.
 
     The bytes of other protocol types have different formats. During a rebalance, the coordinator returns no bytes.
+    So in both cases, the result is empty.
     """
     group = snapshot.classic
     if group is None or group.protocol_type != CONSUMER_PROTOCOL_TYPE or snapshot.state in REBALANCING:

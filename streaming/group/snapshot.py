@@ -168,7 +168,8 @@ class GroupSnapshot(msgspec.Struct, frozen=True):
     def topics_to_sample(self) -> tuple[str, ...]:
         """Return the topics whose metadata the state needs.
 
-        If the group is Empty or rebalancing, its next members probably subscribe to the same topics as before.
+        If the group is Empty or rebalancing, the result contains the earlier topics, because the next members probably
+        subscribe to the same topics.
         """
         return self.subscribed_topics() or tuple(sorted(self.topics))
 

@@ -1,7 +1,7 @@
 """Adds topic names to the topic ids in a group's state.
 
-Records of KIP-848, share and streams groups contain topic ids but no topic names. Before a query reads its first
-record, the monitor requests the names of all topics from the brokers (`TopicNames`). Rules:
+Records of KIP-848, share and streams groups contain topic ids but no topic names. Before a streaming query reads
+its first record, the monitor requests the names of all topics from the brokers (`TopicNames`). Rules:
 
 1. If a topic id in the group's state has no name, the monitor adds the name from the brokers' response.
 2. If the brokers' response does not contain a topic id, and the record with the id is older than the request, the topic

@@ -1,8 +1,8 @@
 """Protects the HTTP port with TLS and with user names and passwords.
 
 1. The users file has one line `name:hash` per user. The hash is a bcrypt hash in the format of `htpasswd -B`. The
-   monitor rejects all other hashes, because they are faster to compute: an attacker could try more passwords per
-   second. The monitor ignores empty lines and lines that start with `#`.
+   monitor rejects all other hashes, because they are faster to compute than bcrypt hashes. So an attacker could try
+   more passwords per second. The monitor ignores empty lines and lines that start with `#`.
 2. The monitor refuses a users file or a private key that other users can read or write. `config/private_files.py`
    describes two cases in which other users may read the file.
 3. For an unknown name, the server checks the password against a bcrypt hash of equal cost. All requests with the same
@@ -179,13 +179,13 @@ class Certificate(_Reloaded[ssl.SSLContext]):
 
 
 class UsersFile(_Reloaded[Users]):
-    """The users in a users file. Raises AccessError if `read_users` does."""
+    """The users in a users file. Raises the same errors as `read_users`."""
 
     def __init__(self, file: str) -> None:
         super().__init__("users file", read_users, file)
 
     def admits(self, authorization: str | None) -> bool:
-        """Return True if `Users.admits` does for the users in the file."""
+        """Return True if `Users.admits` returns True for the users in the file."""
         return self.current().admits(authorization)
 
 

@@ -1,7 +1,8 @@
 """Decides which requests the server answers at the same time. A place is the permission to answer one request.
 
 1. The total number of places is limited. The number of places of each client address is limited, too.
-2. A free place goes to the waiting address with the fewest places. In a tie, the oldest of their requests gets it.
+2. A free place goes to the waiting address with the fewest places. If several addresses have the fewest places, the
+   oldest waiting request of these addresses gets the place.
 3. If no place is free, a request can take the place of a client that reads its response slowly. The address of the slow
    client must have at least two places more than the address of the request. If there are several such clients, the
    address with the most places loses a place. The server closes the connection of the oldest slow client of this

@@ -12,9 +12,9 @@ from isal import isal_zlib
 from streaming.prometheus.exposition import Text
 
 LEVEL = 1
-"""Compression level. Level 0 takes the same time, but its output is 50 % larger.
+"""Compression level. Level 0 takes the same time as level 1, but its output is 50 % larger.
 
-Level 3 takes five times as long, and its output is only 1 % smaller.
+Level 3 takes five times as long as level 1, and its output is only 1 % smaller.
 """
 MIN_PIECE_BYTES = 4 << 20
 _AS_GZIP = 31
@@ -34,9 +34,9 @@ def compress_gzip(pieces: Iterable[Text]) -> bytes:
 def _join_pieces(pieces: Iterable[Text]) -> Iterator[Text]:
     """Combine small pieces into larger pieces of at least MIN_PIECE_BYTES.
 
-    Each call of the compressor releases Python's global lock, and waits one switch interval for it if other threads are
-    busy. So few large pieces are faster. But one piece with the whole response would need up to 100 MB of additional
-    memory.
+    Each call of the compressor releases Python's global lock. If other threads are busy, the call then waits one switch
+    interval for the lock. So few large pieces are faster than many small pieces. But one piece with the whole response
+    would need up to 100 MB of additional memory.
     """
     pending: list[Text] = []
     pending_bytes = 0

@@ -89,7 +89,10 @@ class _Handler(WSGIRequestHandler):
     error_content_type, error_message_format = _TEXT, "%(code)d %(message)s\n"
 
     def handle(self) -> None:
-        """Answer the request, but reject a head longer than _MAX_HEAD_BYTES: the server did not read its rest."""
+        """Answer the request.
+
+        A head longer than _MAX_HEAD_BYTES is rejected, because the server did not read the rest of the head.
+        """
         head = self.request.head
         if len(head) <= _MAX_HEAD_BYTES:
             super().handle()

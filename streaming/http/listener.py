@@ -44,7 +44,8 @@ def _listen(host: str, port: int) -> socket.socket:
     listener = socket.socket(family, kind, protocol)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if sys.platform == "linux":  # accepted connections inherit the limit; without it, each can buffer several MB
+        # Accepted connections inherit this limit. Without this limit, each connection can buffer several MB.
+        if sys.platform == "linux":
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _MAX_UNSENT_BYTES)
         listener.bind(address)
         listener.listen(_BACKLOG)

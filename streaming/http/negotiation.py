@@ -4,10 +4,11 @@ The weight is the `q` value in the header `Accept` or `Accept-Encoding`. A weigh
 
 1. The response of `/metrics` has the format with the largest weight. If several elements of the header match a format,
    the most exact element sets its weight. For example, `text/plain` is more exact than `text/*`. If two formats have
-   equal weights, the format with the more exact element wins, and then the first format in `FORMATS`.
+   equal weights, the format with the more exact element wins. If the elements are equally exact, the format that comes
+   first in `FORMATS` wins.
 2. If the client accepts none of the formats, the server uses the first format in `FORMATS`.
-3. The server uses gzip if the weight of gzip is above 0 and at least the weight of `identity`. The weight of gzip comes
-   from the element `gzip`, or else from `x-gzip`, or else from `*`.
+3. The server uses gzip if the weight of gzip is above 0 and not below the weight of `identity`. The weight of gzip
+   comes from the element `gzip`, or else from `x-gzip`, or else from `*`.
 """
 
 from __future__ import annotations

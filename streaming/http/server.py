@@ -7,7 +7,8 @@
    `LONGEST_SECONDS`. A large response has a longer limit: its size divided by `SLOWEST_BYTES_PER_SECOND`.
 3. At most `MAX_WAITING` connections can wait at the same time. Each connection without a place (rule 4) counts as
    waiting, even before its request is complete, and after its response. The server always accepts a new connection. If
-   too many connections wait, it closes the oldest connection of the address with the most waiting connections.
+   too many connections wait, the server selects the address with the most waiting connections, and closes the oldest
+   waiting connection of this address.
 4. The server computes or sends at most `MAX_ANSWERS` responses at the same time. Each of these responses has a place.
    `answer_places.py` decides which requests get a place. A client that needs more than `SLOW_SECONDS` to read its
    response can lose its place. One address can have at most `MAX_REQUESTS` complete requests at the same time. The

@@ -5,14 +5,14 @@ that was read, and starts at or before the position. There are three exceptions:
 
 1. A partition is *rewound* if it ends at or before the last record that was read (`find_truncated_partitions`), or if
    its position decreased (`find_backward_positions`). Spark's source decreases the position if the end of the partition
-   is before it. The cause is an unclean leader election, or the topic was deleted and created again. New records have
-   offsets that the monitor has already read. So the monitor ignores these records.
+   is before the position. The cause is an unclean leader election, or the topic was deleted and created again. New
+   records have offsets that the monitor has already read. So the monitor ignores these records.
 2. Records of a partition are *lost* if the start offset of the partition is higher than the position
    (`count_lost_offsets`). Retention or a DeleteRecords request removed records before the monitor read them. The
    monitor continues at the start of the partition.
 3. The topic was *created again* if its topic id differs from the stored topic id (KIP-516,
-   `find_recreated_partitions`). The new log can already be longer than the old log. An unknown id is not compared.
-   Brokers before Kafka 2.8 do not have topic ids.
+   `find_recreated_partitions`). The new log can already be longer than the old log, so rule 1 is not sufficient. An
+   unknown id is not compared. Brokers before Kafka 2.8 do not have topic ids.
 
 In the polling mode (`source.kind = "admin-api"`), the monitor stores coordinators' responses in partitions with
 negative numbers, and chooses the offsets itself. The rules do not apply to these partitions.
@@ -29,7 +29,9 @@ from streaming.evaluation.lag.lag import LogEnds
 def find_truncated_partitions(
     partition_states: Mapping[int, PartitionSnapshot], ends: Mapping[int, LogEnds]
 ) -> frozenset[int]:
-    """Return the partitions whose end is at or before the last record that was read before `ends` were requested.
+    """Return the partitions that end at or before the last record that was read.
+
+    `partition_states` must be older than `ends`.
 
     >>> read = {number: PartitionSnapshot(number, last_offset=9) for number in (0, 1, 2)}
     >>> sorted(find_truncated_partitions(read, {0: LogEnds(9, 9), 1: LogEnds(10, 10)}))

@@ -9,11 +9,12 @@ commit forever. Rules:
 2. The log can contain an unread tombstone of the suspect. So the monitor samples the end of the log after the response,
    and reads the log up to the sampled end.
 3. A new record of the suspect before the sampled end proves that the suspect was not deleted.
-4. Only a complete response proves a deletion. It is incomplete if a broker did not list its groups, if the monitor has
-   no DESCRIBE permission for the topic of a committed offset, or if the request about a group failed.
+4. Only a complete response proves a deletion. A response is incomplete if a broker did not list its groups, if the
+   monitor has no DESCRIBE permission for the topic of a committed offset, or if the request about a group failed.
 
 Example: the position in the partition is 90, and the group's last record is at offset 50. The listing does not contain
-the group, and the partition ends at 100. The group was deleted if its last record is still 50 at position 100.
+the group, and the partition ends at 100. The group was deleted if its last record is still at offset 50 when the
+position is 100.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ def suspected_commits(
 
 @dataclass(frozen=True, slots=True)
 class MissingCommits:
-    """Commits that the coordinators did not return, of one `__consumer_offsets` partition."""
+    """Commits that are in one `__consumer_offsets` partition, but not in the responses of the coordinators."""
 
     suspect: Suspect
     vanished: CommitsVanished

@@ -1,7 +1,7 @@
 """Provide the jars of Spark, Delta and Kafka. `jars.lock` contains the hash of each jar.
 
-Each jar is downloaded once per user. For a machine without internet access, `copy_set` copies the jars into a folder.
-The package may import only `config`.
+Each jar is downloaded once for each user account. For a machine without internet access, `copy_set` copies the jars
+into a folder. The package may import only `config`.
 """
 
 from __future__ import annotations

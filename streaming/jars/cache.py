@@ -1,4 +1,4 @@
-"""Store jars on this machine. Each set of jars is downloaded or copied once per user.
+"""Store jars on this machine. Each set is downloaded or copied once for each user account.
 
 - `<cache>/jars/spark-3f2a…/` contains the jars of one set. The folder name contains a hash of the jars.
 - `<cache>/jars/spark.lock` is locked by the process that fills the folder.
@@ -129,7 +129,7 @@ def _store_set(
         _fetch_with_retries(set_name, locked, partial_folder, on_jar)
         for jar in locked:
             if not _is_present(partial_folder / "jars" / jar.coordinate.file_name, jar):
-                # Otherwise a retry gets the same bytes from Ivy's cache.
+                # Without this line, a retry would get the same bytes from Ivy's cache.
                 shutil.rmtree(partial_folder, ignore_errors=True)
                 raise JarsError(
                     f"{jar.coordinate} does not match its hash in jars.lock: run `rebalance-monitor jars` again. If "

@@ -44,7 +44,7 @@ BROKER_SETS: dict[str, JarSetName] = {
 def _broker(kafka_version: str) -> tuple[Coordinate, ...]:
     return (
         Coordinate("org.apache.kafka", "kafka_2.13", kafka_version),
-        # Kafka 3 and Kafka 4 log through slf4j 1.7. This jar connects it to log4j.
+        # Kafka 3 and Kafka 4 log through slf4j 1.7. This jar connects slf4j to log4j.
         Coordinate("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.3"),
     )
 
@@ -66,11 +66,11 @@ JAR_SETS: dict[JarSetName, tuple[Coordinate, ...]] = {
 WITHOUT_DEPENDENCIES: frozenset[JarSetName] = frozenset({"streams", "tools"})
 """Sets whose dependencies are not in `jars.lock`, because the broker's jars contain almost all of them.
 
-RocksDB (70 MB) is missing, because only applications with state stores load it. Kafka Connect is missing, because only
-its own tools load it.
+No set contains RocksDB (70 MB), because only applications with state stores load it. No set contains Kafka Connect,
+because only its own tools load it.
 """
 
 FIRST_RUN: tuple[JarSetName, ...] = tuple(
     set_name for set_name in JAR_SETS if set_name not in BROKER_SETS.values() or set_name == BROKER_SETS[KAFKA_VERSION]
 )
-"""The sets that the setup downloads. Brokers of other versions are downloaded when they are first used."""
+"""The sets that the setup downloads. The jars of other broker versions are downloaded at their first use."""

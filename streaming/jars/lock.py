@@ -34,7 +34,7 @@ def _resolve(set_name: JarSetName, folder: Path) -> list[LockedJar]:
         pattern=BY_COORDINATE,
         on_jar=lambda address: print(address.rsplit("/", 1)[-1], file=sys.stderr),  # noqa: T201 - a command's output
     )
-    # Spark's class loader searches pyspark's jars first. So it never uses a second copy of a module of pyspark.
+    # Spark's class loader searches pyspark's jars first, so it would never use a second copy of a module of pyspark.
     pyspark_jars = pyspark_jars_folder().glob("*.jar") if set_name == "spark" else ()
     pyspark_modules = {re.sub(r"-\d[^-]*(-.*)?$", "", jar.stem) for jar in pyspark_jars}
     locked = []

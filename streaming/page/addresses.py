@@ -6,8 +6,8 @@
    the addresses `/hosts/<name>` and `/hosts/?name=<name>`.
 3. If the monitor watches several clusters, each address contains the name of a cluster: `?cluster=<name>`. The
    parameter `cluster` contains the same name as the metric label `cluster`.
-4. Strict UTF-8 forbids lone surrogates. Python's `surrogatepass` encodes lone surrogates for an address. An address
-   with other invalid UTF-8 matches no group.
+4. Strict UTF-8 cannot encode a name with lone surrogates. So addresses are encoded with Python's `surrogatepass`. An
+   address with other invalid UTF-8 matches no group.
 """
 
 from __future__ import annotations

@@ -12,8 +12,9 @@
    allow browsers to load and run only what our pages need. The server adds further headers (`http/exchange.py`, rule
    2).
 5. `/-/ready` returns 200 if the metric `rebalance_monitor_ready` is 1, or else 503. With several clusters, one ready
-   cluster is enough: after a 503, Kubernetes sends no requests, so the pages of the ready clusters would also be
-   unavailable. With `?cluster=`, `/-/ready` checks only one cluster. The response contains no names.
+   cluster is enough for 200, because after a 503, Kubernetes sends no requests to the monitor. Then the pages of the
+   ready clusters would also be unavailable. With `?cluster=`, `/-/ready` checks only one cluster. The response contains
+   no names.
 6. `?at=`, `?from=` and `?to=` ask about the past (`routes.past`).
 7. The API refuses unknown parameters and invalid values (`api.parameters`). The pages ignore them.
 """

@@ -3,8 +3,8 @@
 1. If an open transaction blocks the group, the lag is unknown, and the page lists no partitions.
 2. Partitions with unknown lag come first. The other partitions follow, the largest lag first. The page shows 50
    partitions at a time.
-3. If a partition has an owner but no committed offset, its lag is unknown. For a partition without a committed offset,
-   the page shows only the topic and the number.
+3. If a partition has an owner but no committed offset, its lag is unknown. For such a partition, the page shows only
+   the topic and the number.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ class WorkShare:
     assignment. The page shows lag and throughput only while the last sample is fresh.
 
     `busiest` has the largest amount, and the same name as in the heat map. `score` is 100 if no valid assignment is
-    fairer. `score_reason` is set without a score. If the value of one partition is unknown, all values are unknown, and
-    `unknown_reason` is set. `unknown_partitions` counts the partitions with an unknown value.
+    fairer. `score_reason` is set if there is no score. If the value of one partition is unknown, all values are
+    unknown, and `unknown_reason` is set. `unknown_partitions` counts the partitions with an unknown value.
     """
 
     measure: str

@@ -6,7 +6,7 @@
    first.
 3. `level` is 0 for a cell without partitions. All other cells have a level from 1 to 5, in proportion to their
    partition count.
-4. The page shows at most `MAX_MEMBERS` members and `MAX_TOPICS` topics, and the number of the others.
+4. The page shows at most `MAX_MEMBERS` members and `MAX_TOPICS` topics. For the others, it shows only their number.
 5. A member has a cell for each subscribed topic and for each topic with assigned partitions. A member whose partitions
    are unknown has no cells.
 """

@@ -48,8 +48,8 @@ _POLLED_PHASE_WORDS = _PHASE_WORDS | {
 class WatchedCluster:
     """One cluster, as the monitor knows it at the time `now_ms`.
 
-    `full_folders` contains the folders whose disk is full, by the name of the setting in `[paths]`. It is empty if the
-    cluster is ready.
+    `full_folders` maps names of settings in `[paths]` to folders. It contains only folders whose disk is full. It is
+    empty if the cluster is ready.
     """
 
     cluster: str

@@ -2,9 +2,9 @@
 
 1. The state of the group contains the dates of the last rebalances. The reader reads only the table files of these
    dates.
-2. The reader caches the result for `CACHE_SECONDS`. The monitor updates its state before it writes its tables. So the
-   row of a new rebalance can be missing for a short time. The commit gap of a rebalance becomes known when the gap
-   ends.
+2. The reader caches the result only for `CACHE_SECONDS`, because the result can be incomplete. The monitor updates its
+   state before it writes its tables, so the row of a new rebalance can be missing for a short time. The commit gap of a
+   rebalance becomes known only when the gap ends.
 3. If the reader cannot read a table, the page shows the reason instead of the rebalances.
 """
 

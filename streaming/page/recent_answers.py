@@ -17,8 +17,8 @@ Answer = TypeVar("Answer")
 class RecentAnswers(Generic[Key, Answer]):
     """A cache with the last answer for each key, and with at most MAX_ANSWERS keys.
 
-    All threads of the port use one object. Two threads can read the same answer at the same time. `monotonic_seconds`
-    is a clock that never goes backwards.
+    All threads of the port use one object. Two threads can read the answer for the same key from the tables at the same
+    time. `monotonic_seconds` is a clock that never goes backwards.
     """
 
     def __init__(self, monotonic_seconds: Callable[[], float]) -> None:
@@ -71,7 +71,10 @@ class ReadLimit:
 
     @contextmanager
     def place(self) -> Iterator[None]:
-        """Wait until the caller may read tables in the `with` block. Raises TooManyReadsError."""
+        """Wait until the caller may read tables in the `with` block.
+
+        Raises TooManyReadsError if `waiting` requests already wait.
+        """
         if not self._places.acquire(blocking=False):
             raise TooManyReadsError
         try:

@@ -140,7 +140,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    # Browsers cache the style sheet. The digest in the address makes browsers load a changed style sheet.
+    # Browsers cache the style sheet. With a digest in its address, browsers load the style sheet again after a change.
     environment.globals["style_address"] = f"/style.css?{sha256(asset('style.css')).hexdigest()[:12]}"
     environment.filters.update(
         whole=whole,

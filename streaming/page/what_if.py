@@ -2,9 +2,9 @@
 
 1. `evaluation/what_if/inputs.py` collects the inputs. `inputs.py` also decides for which groups the page shows no
    what-if.
-2. If a group is too large (rule 2 of `inputs.py`), nothing is computed for it, because this would delay the batches.
-   For such a group, the page shows the results that the Spark job stored together with the verdict. The stored results
-   cover only the unchanged group. They contain no `sizes` and no produce rates.
+2. If a group is too large (rule 2 of `inputs.py`), the page computes nothing for it, because the computation would
+   delay the batches. For such a group, the page shows the results that the Spark job stored together with the verdict.
+   The stored results cover only the unchanged group. They contain no `sizes` and no produce rates.
 3. The page does not run users' own strategies, because their code must run in a separate process. The page shows the
    stored results of users' strategies below the built-in strategies.
 4. The page shows a stored result only if the generation, the number of members and the number of partitions are
@@ -40,9 +40,10 @@ class Alternative:
     """The result of one strategy. None means unknown.
 
     `sizes` shows the number of members for each partition count. For example, `2x3` means two members with three
-    partitions each. `score` is the fairness score from 0 to 100. `topic_spread` is the largest difference in partitions
-    of one topic between two subscribers. `busiest_records_per_second` is the measured produce rate of the busiest
-    member's partitions. If a user's strategy failed, `failure` describes the failure, and all numbers are None.
+    partitions each. `score` is the fairness score from 0 to 100. `topic_spread` is the largest difference between two
+    subscribers in the number of partitions of one topic. `busiest_records_per_second` is the measured produce rate of
+    the busiest member's partitions. If a user's strategy failed, `failure` describes the failure, and all numbers are
+    None.
     """
 
     strategy: str

@@ -4,8 +4,8 @@
    between `before` and `after`.
 2. Changed members and moved partitions are defined as for a rebalance (`evaluation/rebalances/rebalances.py`, rules 4
    and 7). A member that left and joined again between the two generations is not a changed member.
-3. The number of moves is known only for consumer groups, because each of their partitions has one owner. It is unknown
-   if information is missing in `before` or `after` (`not_known`).
+3. The number of moves is known only for consumer groups, because each of their partitions has one owner. The number is
+   also unknown if information is missing in `before` or `after` (`not_known`).
 4. A partition without an owner in `before` or in `after` did not move: it was gained or lost.
 """
 
@@ -30,7 +30,7 @@ class Comparison:
     """Two generations of a group, and the difference between them.
 
     `is_exact` is False if `fewest_moves` is only a lower bound. `rebalances` contains the last rows of the table
-    between the two generations with their commit gaps (`with_commit_gaps`), the newest first.
+    `rebalances` between the two generations, the newest first. Each row includes its commit gaps (`with_commit_gaps`).
     """
 
     before: Membership

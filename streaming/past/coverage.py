@@ -2,9 +2,9 @@
 
 1. The tables do not cover a moment before the first row of the cluster.
 2. The tables do not cover a moment in the future.
-3. The tables also cover the moments between the last row and now. If there is no row, nothing changed, or the monitor
-   did not run. So each output shows the time of the last row. Measured values can be unknown then (`silence.py`,
-   rule 3).
+3. The tables also cover the moments between the last row and now. Either nothing changed in this time, or the monitor
+   did not run. So each output shows the time of the last row. In this time, measured values can be unknown
+   (`silence.py`, rule 3).
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@
    committed offset was the same as in the row, so the same record still waited. So for a partition with a lag, the
    result is `lag_seconds` plus the time from the row to the last measurement. The time after the last measurement does
    not count, because no row shows whether the group has committed since then.
-4. The time of the last commit, the rates, and the time until records are lost are unknown. The last commit time and the
-   rates can change without a new row.
+4. The time of the last commit and the rates are unknown, because they can change without a new row. The time until
+   records are lost is also unknown.
 5. A partition without a row in `partition_status` has an unknown status.
 """
 
@@ -91,7 +91,7 @@ def _partition(row: Row, status: Row | None, measured_ms: int) -> PastPartition:
 
 
 def group_lags_of(partitions: Mapping[str, tuple[PastPartition, ...]]) -> Mapping[str, GroupLag]:
-    """Return the lag of each group, computed like the current lag."""
+    """Return the lag of each group, computed in the same way as the current lag."""
     rows = [_inputs(group_id, one) for group_id, each in partitions.items() for one in each]
     lags = group_lags(pa.Table.from_pylist(rows, schema=_INPUTS)).to_pylist() if rows else []
     return {lag["group_id"]: GroupLag(*(lag[name] for name in GROUP_LAGS_SCHEMA.names[1:])) for lag in lags}

@@ -230,7 +230,10 @@ class PastReader:
         return compare(before, after, between, has_more_rebalances=has_more)
 
     def _last_evaluated(self, table: Table, generation: Row | None, until: datetime, **equal: str) -> Sequence[Row]:
-        """Return the rows of the last evaluated record, one per strategy. Empty for another generation (rule 4)."""
+        """Return the rows of the last evaluated record, one per strategy.
+
+        If this record is of another generation, return no rows (rule 4).
+        """
         if generation is None:
             return ()
         rows = self._latest(table, _MOST_STRATEGIES, until, group_id=generation["group_id"], **equal)

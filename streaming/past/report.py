@@ -54,7 +54,7 @@ NOT_STORED = (
 
 @dataclass(frozen=True, slots=True)
 class GroupRows:
-    """The last row of `group_generations`, and the rows of the last evaluated record if it is of this generation."""
+    """The last row of `group_generations`, and the rows of the last evaluated record if it has the same generation."""
 
     generation: Row | None
     drifts: Sequence[Row]

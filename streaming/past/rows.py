@@ -46,7 +46,7 @@ def position(row: Row) -> tuple[Any, ...]:
 
 
 def is_of_generation(row: Row, generation: Row) -> bool:
-    """Return True if both rows are for the same generation. If it is unknown, they must be of the same record."""
+    """Return True if both rows are for the same generation, or for the same record if the generation is unknown."""
     if generation["generation_id"] is None:
         return position(row) == position(generation)
     return bool(row["generation_id"] == generation["generation_id"])

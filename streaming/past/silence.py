@@ -20,7 +20,7 @@ from typing import Final
 
 MIN_SILENCE_MS: Final = 180_000
 LOOK_BACK_MS: Final = 7_200_000
-"""Readers also read the measurements in this period before the moment."""
+"""Readers read the measurements in this period before the moment, to compute the median interval (rule 2)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,7 @@ def _classic_member(
 
 
 def _modern(group: DescribedGroup) -> ModernDescription:
-    """Assignments of streams members are empty: they own tasks. `group.members` shows their partitions as unknown."""
+    """Streams members own tasks, so their assignments are empty. `group.members` shows their partitions as unknown."""
     if group.group_epoch is None or group.assignment_epoch is None:
         raise ValueError(f"the description of a {group.group_type} group needs its group and assignment epochs")
     is_streams = group.group_type == STREAMS

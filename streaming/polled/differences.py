@@ -32,7 +32,7 @@ from streaming.protocol.offset_commit import offset_commit_key
 POLLED_PARTITIONS: Final = 16
 """Number of partitions that contain the commits of all groups."""
 NUMBERS_PER_MS: Final = 64
-"""Event numbers per millisecond. Numbers must be below 2**48 (`position_numbers`): until the year 2109."""
+"""Event numbers per millisecond. Numbers must be below 2**48 (`position_numbers`), which is true until 2109."""
 
 Commit = tuple[str, str, int, int]
 """Group, topic, partition and committed offset."""

@@ -2,9 +2,9 @@
 
 prometheus-client writes the header lines (`# HELP`, `# TYPE`). The response contains only families with samples.
 
-During a scrape, Python's garbage collection is paused. A scrape creates many thousand text objects. So Python would
-start many garbage collections. Each garbage collection would search the complete state of all groups. The objects of a
-scrape have no reference cycles, so they need no garbage collection.
+During a scrape, Python's garbage collection is paused. Otherwise, Python would start many garbage collections, because
+a scrape creates many thousand text objects. Each garbage collection would search the complete state of all groups. The
+objects of a scrape have no reference cycles, so they need no garbage collection.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def process_metrics(encoder: Encoder) -> bytes:
     """Return the standard metrics of prometheus-client: `process_*`, `python_info` and `python_gc_*`.
 
     The metrics describe the Python process that answers the scrape. They have no label for the cluster, and occur once
-    in a response. `rebalance_monitor_resident_memory_bytes` also includes the processes of Spark.
+    in a response. In contrast, `rebalance_monitor_resident_memory_bytes` also includes the processes of Spark.
     """
     return encoder(_PROCESS_REGISTRY).removesuffix(END)
 

@@ -30,7 +30,7 @@ class GroupFamily(NamedTuple):
     """A metric, and the function that returns its samples for a group.
 
     If `level` is set, the samples have this granularity instead of the granularity of the metric. So one metric can be
-    in two families: one for every group, and one only for groups in full detail.
+    in two families: a family for every group, and a family only for groups in full detail.
     """
 
     signal: Signal

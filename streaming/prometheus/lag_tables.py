@@ -7,8 +7,8 @@ Null means unknown, except in rule 4.
    reason.
 2. A sum over partitions is known only if the value of each partition is known. A maximum ignores unknown values.
 3. The sums of a group include all topics, even topics that the settings do not select.
-4. Some values are null if there is no problem. The number of lost records is null instead of 0. If no records are lost
-   within `SOON_SECONDS`, the time until records are lost is null. If the lag is not a lower bound,
+4. Some values are null if there is no problem. The number of lost records is null instead of 0. If no records will be
+   lost within `SOON_SECONDS`, the time until records are lost is null. If the lag is not a lower bound,
    `lag_seconds_is_bound` is null.
 5. The table `hot_topics` has one row for each hot topic (`topic_loads`). If only some groups are selected, the table
    contains only topics for which these groups have committed offsets.
@@ -31,7 +31,7 @@ from streaming.evaluation.lag.topic_loads import TopicLoad
 from streaming.prometheus.lines import as_one_array
 
 SOON_SECONDS: Final = 86_400
-"""A longer time until records are lost is not exported, because almost every group with lag has such a time."""
+"""Longest exported time until records are lost. Almost every group with lag has a longer time."""
 
 _ALL_KNOWN = pc.ScalarAggregateOptions(skip_nulls=False)
 _INT64_LIMIT = 1 << 63

@@ -3,7 +3,7 @@
 1. A line is the same in Prometheus' text format and in OpenMetrics. Only the header of a family differs
    (`exposition`).
 2. Labels are sorted by name, and their values are escaped. UTF-8 cannot encode a lone surrogate, so `?` replaces a lone
-   surrogate. The rest of the scrape remains valid.
+   surrogate. Therefore, the rest of the scrape remains valid.
 3. Some labels (for example, the cluster) have the same value in all samples of a writer. The writer formats each of
    these labels only once.
 4. If there are many samples, labels and values are columns, and Arrow combines the columns into lines. A null value has

@@ -8,7 +8,8 @@
 4. One response contains all clusters. Each metric family occurs once. The metrics of this project have the label
    `cluster`. Metrics with the names of kafka-lag-exporter have the label `cluster_name`. Metrics with the names of
    kafka_exporter have the label `cluster` only if there are several clusters.
-5. By default, only the K worst groups have details. The settings can select more than K groups (`metric_selection`).
+5. By default, only the K worst groups have detailed metrics. The settings can select detailed metrics for all groups
+   (`metric_selection`).
 6. The monitor first creates and counts all selected series. Then `series_limit` decides which series to drop.
 7. The standard metrics of the process (`process_metrics`) come first, once for all clusters.
 """

@@ -17,8 +17,8 @@
 7. If the last scrape dropped series (`LimitEdge`), the next scrape adds series only up to 99 percent of `max_series`.
    Without the reserve of one percent, `/metrics` could add and drop the series of a group again and again.
 
-`state.worst_groups` decides which groups are the worst. The result depends only on the numbers of series, the order of
-groups, the settings and the previous result.
+`state.worst_groups` decides which groups are the worst. The decision of this module depends only on the numbers of
+series, the order of groups, the settings and the previous decision.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class Subscription:
     """The subscription that a member sent when it joined the group (``ConsumerPartitionAssignor.Subscription``).
 
     ``version`` is the version number in the bytes. ``owned`` contains the (topic, partition) pairs that the member
-    claims to own. ``generation_id`` is the generation of this claim, or -1 if unknown (also in versions 0 and 1).
+    claims to own. ``generation_id`` is the generation of this claim, or -1 if unknown (always in versions 0 and 1).
     ``ends_before_owned`` is True if the version has ``ownedPartitions`` but the bytes end before this field.
     """
 

@@ -89,7 +89,7 @@ def decode_assignment(raw: bytes) -> tuple[int, dict[str, Any]]:
 
 
 def topic_partitions(topics: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, int], ...]:
-    """Convert ``{topic, partitions}`` entries to (topic, partition) pairs, in wire order. A duplicate is one partition.
+    """Convert ``{topic, partitions}`` entries to (topic, partition) pairs, in wire order, without duplicates.
 
     >>> topic_partitions([{"topic": "t", "partitions": [1, 0, 1]}])
     (('t', 1), ('t', 0))
@@ -100,8 +100,8 @@ def topic_partitions(topics: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, in
 def sticky_user_data(user_data: bytes | None) -> tuple[tuple[tuple[str, int], ...], int | None]:
     """Return the partitions that a member of StickyAssignor claims to own, and the generation of the claim.
 
-    The generation is None without user data and in version 0. Like the assignor, the function ignores an invalid claim:
-    it is empty, and its generation is -1.
+    The generation is None without user data and in version 0. Like the assignor, the function ignores an invalid claim,
+    and returns no partitions and the generation -1.
 
     >>> sticky_user_data(bytes.fromhex("00000001 0001 74 00000001 00000003 00000007"))
     ((('t', 3),), 7)
@@ -124,7 +124,7 @@ def kafka_python_sticky_user_data(user_data: bytes | None) -> tuple[tuple[tuple[
 
     kafka-python writes an int16 version before the data of StickyAssignor. Java leaders cannot read this format, and
     kafka-python leaders read only this format. A claim with partitions is never valid in both formats, because
-    kafka-python's version is the upper half of Java's array length.
+    the bytes of kafka-python's version are the upper half of Java's array length.
 
     >>> kafka_python_sticky_user_data(bytes.fromhex("0001 00000001 0001 74 00000001 00000003 00000007"))
     ((('t', 3),), 7)

@@ -59,8 +59,9 @@ class MemberAssignment:
     In the state ``UnrevokedPartitions`` (``UnrevokedTasks``), a member must first revoke partitions. In the state
     ``UnreleasedPartitions`` (``UnreleasedTasks``), it waits for partitions that other members must release. ``Unknown``
     means that Kafka 4.2 does not define the state number. ``assigned`` contains the partitions that the member may
-    consume, and ``pending_revocation`` those that it must still revoke. Both are empty for streams members, which have
-    tasks. In a coordinator's description, ``previous_member_epoch`` and ``pending_revocation`` are None.
+    consume. ``pending_revocation`` contains the partitions that it must still revoke. Both are empty for streams
+    members, which have tasks. In a coordinator's description, ``previous_member_epoch`` and ``pending_revocation`` are
+    None.
     """
 
     member_epoch: int

@@ -33,7 +33,7 @@ _MAX_STRING_BYTES: Final = 0x7FFF
 
 
 class _ArrayUnpackers(dict[int, Callable[[bytes, int], tuple[int, ...]]]):
-    """Unpackers of integer arrays by length. Only those of fewer than 256 elements are stored."""
+    """Unpackers of integer arrays by length. Only unpackers of fewer than 256 elements are stored."""
 
     def __init__(self, element_format: str) -> None:
         super().__init__()
@@ -217,7 +217,7 @@ class _Writer:
             )
 
     def _array(self, name: str, element: Scalar | Struct, place: str) -> None:
-        """Generate the code that decodes an array. Like Kafka, it refuses a count above the remaining bytes."""
+        """Generate the code that decodes an array. Like Kafka, the code refuses more elements than remaining bytes."""
         self._refuse_if("q > n - p", ARRAY_TOO_LONG)
         if isinstance(element, str) and element in _ARRAY_UNPACKERS:
             size = struct.calcsize(">" + _FORMATS[element])

@@ -72,7 +72,7 @@ def _subscription(raw: bytes, protocol: str | None) -> dict[str, Any] | None:
     subscription = _embedded(raw, read_subscription)
     if subscription and protocol == STICKY_ASSIGNOR_NAME and subscription.get("userData"):
         user_data = subscription["userData"]
-        in_own_form = kafka_python_sticky_user_data(user_data)  # also fits an empty claim in Java's form
+        in_own_form = kafka_python_sticky_user_data(user_data)  # an empty claim in Java's form also matches
         owned, generation = in_own_form if in_own_form and in_own_form[0] else sticky_user_data(user_data)
         subscription["stickyUserData"] = {"partitions": owned, "generation": generation}
     return subscription

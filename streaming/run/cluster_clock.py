@@ -4,9 +4,9 @@ The correction is computed from record times, which come from the brokers' clock
 time of the cluster, which is comparable with record times. Several threads use the clock.
 
 If the monitor's clock is set, the boot time of the machine changes by the same amount (`wall_clock.boot_time_ms`). So
-the correction changes at once, and the times of samples have no step. Pages and scrapes use the correction of the last
-sample (`MonitorView.cluster_ms`). So after a step, they can show a stale cluster until the next sample. If no
-correction is known, the time of the cluster follows the monitor's clock.
+the monitor detects this step and changes the correction at once. Therefore, the times of samples have no step. Pages
+and scrapes use the correction of the last sample (`MonitorView.cluster_ms`). So after a step, they can show the cluster
+as stale until the next sample. If no correction is known, the time of the cluster follows the monitor's clock.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 
 class ClusterClock:
-    """The clock of one cluster. `boot_time_ms` returns the boot time of the machine by the monitor's clock."""
+    """The clock of one cluster. `boot_time_ms` returns the machine's boot time according to the monitor's clock."""
 
     def __init__(self, cluster: str, monitor_ms: Callable[[], int], boot_time_ms: Callable[[], int]) -> None:
         self._cluster = cluster

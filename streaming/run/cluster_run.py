@@ -153,7 +153,7 @@ class ClusterRun:
             self._store(lag_watch, ProgressFile(self._cluster, self._files, tables))
 
     def _store(self, lag_watch: LagWatch, progress_file: ProgressFile) -> None:
-        """Store both in files. Only log a failure: an exception would hide the error that ended the run."""
+        """Store samples and progress. Only log a failure: an exception would hide the error that ended the run."""
         try:
             lag_watch.store()
             progress_file.store()

@@ -2,7 +2,8 @@
 
 1. If a repeated task fails several times for the same reason, the reason is logged only once until a success.
 2. An expected failure (disk, tables, brokers) is logged as one line. An unexpected failure has its stack trace.
-3. After Spark has ended, every task fails. These failures are not logged: the end of Spark is logged separately.
+3. After Spark has ended, every task fails. These failures are not logged, because the end of Spark is logged
+   separately.
 4. While brokers do not answer, the log has one warning, even if the reasons differ. When the brokers answer again, one
    more line is logged.
 """

@@ -2,10 +2,10 @@
 
 1. If the monitor watches only one cluster, it ends after an error that the operator must correct: it prints one line
    and returns an exit code.
-2. If the monitor watches several clusters and one watch fails, this cluster is not ready. The error is logged once, and
-   the monitor tries again after increasingly long pauses (`retry_state`). The other clusters are not affected. The
-   failed cluster keeps its totals and its checkpoint. The operator can run `rebuild` for it without a stop of the
-   monitor. The next try uses the new checkpoint (`query.restore`).
+2. If the monitor watches several clusters and one watch fails, the cluster of this watch is not ready. The error is
+   logged once, and the monitor tries again after increasingly long pauses (`retry_state`). The other clusters are not
+   affected. The failed cluster keeps its totals and its checkpoint. The operator can run `rebuild` for the failed
+   cluster while the monitor is running. The next attempt uses the new checkpoint (`query.restore`).
 3. The port, the tables and Spark are shared resources. If a shared resource fails, the monitor ends, even if it watches
    several clusters.
 4. The watches of all clusters get the stop signal at the same time. Spark is stopped after all watches have ended.
@@ -79,7 +79,7 @@ class Monitor:
         """
         self._users_references = users_references(self._settings.evaluation.assignors)
         metrics = self._settings.metrics
-        access = read_access(metrics)  # before the brokers: an error in these files is permanent
+        access = read_access(metrics)  # before the connection, because an error in these files is permanent
         if access.users and not access.certificate and metrics.host not in _LOOPBACK:
             _log.warning("passwords for the HTTP port are sent unencrypted: set metrics.tls_certificate_file")
         first, *more = self._watches

@@ -1,7 +1,8 @@
 """Poll the group coordinators, and send the changes to the query (`source.kind = "admin-api"`).
 
 Each poll is compared with the state of the query, never with the previous poll. So a poll starts only after the query
-has read all rows of the earlier polls, also of an earlier run. The poller needs no stored state after a restart.
+has read all rows of the earlier polls, including the polls of an earlier run. Therefore, the poller needs no stored
+state after a restart.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ _log = logging.getLogger(__name__)
 class Poller:
     """Polls the group coordinators in a loop.
 
-    The first complete poll sends a row even if nothing changed. The cluster can be ready when the query has read it.
+    The first complete poll sends a row even if nothing changed, because the cluster can be ready only after the query
+    has read this row.
     """
 
     cluster: str
@@ -50,7 +52,7 @@ class Poller:
     stale_after_seconds: float
 
     def __post_init__(self) -> None:
-        """Read from the names of the files which rows an earlier run has sent."""
+        """Find out from the file names which rows an earlier run has sent."""
         self._failures = FailureLog(self.cluster, "a poll")
         self._failed_before = frozenset[str]()
         self._sent_up_to = _last_sent_number(self.files)
@@ -139,7 +141,7 @@ class Poller:
             self._sent_up_to = changes.last_number
 
     def _report_failed_requests(self, poll: Poll) -> None:
-        """Log each reason once until a poll has no such failure. `FirstReport` logs missing permissions."""
+        """Log each reason once until a poll has no such failure. `FirstReport` logs missing permissions instead."""
         failed = poll.failed_requests()
         for reason in sorted(failed.keys() - PERMISSION_MISSING - self._failed_before):
             group_ids = failed[reason]

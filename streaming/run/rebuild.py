@@ -3,10 +3,12 @@
 The old checkpoint is moved only after all other steps have succeeded.
 
 1. A rebuild is refused if tables are damaged. With the option `--repair-tables`, the tables are repaired first. The
-   repair moves damaged files to a separate folder and deletes no file. It is refused while a monitor writes to the
-   tables. Before it removes rows that may belong to a cluster, it refuses all existing checkpoints of the cluster until
-   its checkpoint is rebuilt (rule 5 of `run.query.last_checkpoint`).
-2. The new checkpoint is created in the parent folder of the old one. It replaces the old one only when it is complete.
+   repair moves damaged files to a separate folder and deletes no file. A repair is refused while a monitor writes to
+   the tables. Before a repair removes rows that may belong to a cluster, it stores a note in the folder of the
+   tables. Because of this note, all existing checkpoints of the cluster are refused until the cluster's checkpoint is
+   rebuilt (rule 5 of `run.query.last_checkpoint`).
+2. The new checkpoint is created in the parent folder of the old one. It replaces the old one only when the new one is
+   complete.
 3. If the swap fails, the old checkpoint is moved back. So a failed rebuild changes only the repaired tables.
 4. If a rebuild is killed, its new checkpoint can remain. On a local disk, the next rebuild removes it.
 """

@@ -48,7 +48,7 @@ class RetryState:
 def reason_of(error: Exception) -> str:
     r"""Return the text of an error without the stack trace, and without words that contain a digit (ids, ports, times).
 
-    A Py4J error has the call in the first line, the exception in the second, and a stack trace in the others.
+    A Py4J error has the call in the first line, the exception in the second line, and a stack trace in the other lines.
 
     >>> reason_of(OSError("An error occurred while calling o17.load.\n: No space left\n\tat Load.java:12"))
     'OSError An error occurred while calling .load.\n: No space left'

@@ -18,7 +18,8 @@ from streaming.spark.checkpoint import CheckpointLock
 class SharedResources:
     """The resources that all clusters of one monitor share.
 
-    `users_references` contains a pair (name, reference) for each users' strategy. `page` is the URL of the pages.
+    `users_references` contains a pair (name, reference) for each strategy of a user. `page` is the URL of the monitor's
+    pages.
     """
 
     session: SparkSession

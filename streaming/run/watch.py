@@ -63,7 +63,7 @@ class ClusterWatch:
 
     @contextmanager
     def cluster_session(self, connection: Connection, stop: threading.Event) -> Iterator[ClusterSession]:
-        """Open the checkpoint and prepare the requests. Raises RemedyError if one of the two is not available."""
+        """Open the checkpoint and prepare the requests. Raises RemedyError if one of these steps fails."""
         self.has_session = True
         try:
             checkpoint, security = self._settings.paths.checkpoint, self._settings.kafka.security

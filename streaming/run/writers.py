@@ -5,7 +5,7 @@ every row of a cluster twice. Delta cannot prevent this, because a batch id belo
 
 1. A monitor stores a record in the folder `_writers/` of the tables, with one file for each cluster and checkpoint. It
    renews the record every `RENEW_SECONDS`, and removes it at the stop. If `rebuild` replaces the checkpoint, the path
-   and the record file stay the same.
+   stays the same, and therefore also the record file.
 2. At the start, and at each renewal, a monitor reads the records of other writers of its cluster. A writer on this
    machine is alive if a process with the recorded id and start time exists. The start time is counted in clock ticks
    since boot, so the check does not depend on the system time. A writer on a different machine is alive if it renews
@@ -13,7 +13,7 @@ every row of a cluster twice. Delta cannot prevent this, because a batch id belo
    blocks the start only briefly.
 3. If two writers are alive, one of them stops (`gives_way`). If one writer is starting and the other already writes,
    the starting writer stops. In all other situations, the writer that started later stops.
-4. Every user who can read the tables can also read the records, and other monitors print the records. So a record does
+4. Everyone who can read the tables can also read the records, and other monitors print the records. So a record does
    not contain a user name or a password.
 5. If a record cannot be read or written, the monitor continues, logs the failure once, and detects no second writer.
 6. A writer on a different machine can pause for more than `WATCH_SECONDS`, for example on a suspended machine. Then a
@@ -75,8 +75,8 @@ class SecondWriterError(RemedyError):
 class Writer(msgspec.Struct, frozen=True):
     """The content of a record, which describes one run of a monitor.
 
-    Without `/proc`, `machine` is empty and `process_start_ticks` is None. It is also None in records of earlier
-    versions of the monitor.
+    Without `/proc`, `machine` is empty and `process_start_ticks` is None. In records of earlier versions of the
+    monitor, `process_start_ticks` is also None.
     """
 
     run_id: str
@@ -94,7 +94,7 @@ class Writer(msgspec.Struct, frozen=True):
 def gives_way(mine: Writer, other: Writer) -> bool:
     """Return True if `mine` must stop, and False if `other` must stop (rule 3).
 
-    Only a repair reads records of other clusters, and stops (rule 7).
+    If the clusters differ, `mine` belongs to a repair, which stops (rule 7).
     """
     if mine.cluster != other.cluster:
         return True
@@ -201,7 +201,7 @@ class WriterClaim:
         record = _decode(content)
         if record is not None and record.run_id != self._mine.run_id:
             raise self._second_writer_error(self._own_name, record, "took over")
-        if content is None and self._is_stored:  # if the last write failed, no record is normal
+        if content is None and self._is_stored:  # if the last write failed, a missing record is normal
             raise SecondWriterError(
                 f"{self._files.uri(self._own_name)}: the record of this monitor is missing. If a monitor pauses for"
                 f" more than {WATCH_SECONDS:.0f} s, a second monitor removes its record and writes. {_REMEDY}"
@@ -299,7 +299,8 @@ def _process_start_ticks(pid: int) -> int | None:
 
     Return None if the process has ended, or if the operating system has no `/proc`. After a process has ended, its
     state (field 3) is `Z` until the parent process reads the exit code. In a container, the parent process possibly
-    never reads it. Field 2 is the name of the program in brackets. The name can contain spaces and brackets.
+    never reads it. So the state `Z` means that the process has ended. Field 2 is the name of the program in brackets.
+    The name can contain spaces and brackets.
     """
     try:
         state, *fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()

@@ -42,7 +42,7 @@ class Brokers:
     def __init__(
         self, cluster: str, connection: Connection, now_ms: Callable[[], int], *, samples_offsets_topic: bool = True
     ) -> None:
-        """Without `samples_offsets_topic`, samples omit `__consumer_offsets` and need no permission on this topic."""
+        """If `samples_offsets_topic` is False, samples omit `__consumer_offsets`, and need no permission on it."""
         self._cluster = cluster
         self._admin = connection.admin
         self._now_ms = now_ms
@@ -59,12 +59,12 @@ class Brokers:
         if not _is_readable(topic):
             raise OffsetsTopicUnreadableError(
                 f"the monitor has no permission to read {OFFSETS_TOPIC}: grant READ and DESCRIBE on it, or set"
-                f' source.kind = "{ADMIN_API_SOURCE}" to poll the brokers instead, which shows less'
+                f' source.kind = "{ADMIN_API_SOURCE}" to poll the brokers instead (polling shows fewer values)'
             )
         if topic["error_code"] != NoError.errno or not topic["partitions"]:
             raise OffsetsTopicMissingError(
-                f"the cluster has no topic {OFFSETS_TOPIC}. Kafka creates it at the first commit of a consumer group."
-                f' If a managed cluster hides it, set source.kind = "{ADMIN_API_SOURCE}"'
+                f"the cluster has no topic {OFFSETS_TOPIC}. Kafka creates this topic at the first commit of a consumer"
+                f' group. If a managed cluster hides the topic, set source.kind = "{ADMIN_API_SOURCE}"'
             )
         return list(range(len(topic["partitions"])))
 
@@ -189,7 +189,7 @@ class Brokers:
 
 
 def _is_readable(topic: Mapping[str, Any]) -> bool:
-    """Return True also for brokers before Kafka 2.3, which do not report permissions."""
+    """Return True if the monitor may read the topic, or if the broker (before Kafka 2.3) reports no permissions."""
     if topic["error_code"] == TopicAuthorizationFailedError.errno:
         return False
     operations = topic.get("authorized_operations")

@@ -60,8 +60,8 @@ class _ConnectionManager(KafkaConnectionManager):  # type: ignore[misc]
        or an unknown certificate. The unchanged library (kafka-python 3.0) retries until the timeout, and then reports
        only a timeout. After the start, the manager retries, because a broker that restarts possibly does not know its
        users yet.
-    2. The manager reads the last message that a broker sends before the broker closes the connection. One packet can
-       contain both a refusal of credentials and the end of the connection.
+    2. The manager reads the last message that a broker sends before the broker closes the connection, because one
+       packet can contain both a refusal of credentials and the end of the connection.
     """
 
     def __init__(self, net: NetworkSelector, start: _BootstrapState, **configs: Any) -> None:  # noqa: ANN401 - the library's signature
@@ -171,7 +171,7 @@ class Connection:
 
     @property
     def kafka_version(self) -> str:
-        """The version that kafka-python detects, for example "4.1". The brokers can be newer."""
+        """The version that kafka-python detects, for example "4.1". The brokers can be newer than this version."""
         return ".".join(map(str, self._manager.broker_version))
 
     def ask_each(self, requests: Sequence[BrokerRequest]) -> list[Message | KafkaError]:

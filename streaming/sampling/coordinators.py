@@ -20,7 +20,7 @@ from streaming.sampling.connection import Connection, Message
 Answer = TypeVar("Answer")
 
 GROUPS_PER_REQUEST = 500
-"""Maximum number of groups per request. It limits a response to a few megabytes, and keeps each request short."""
+"""Maximum number of groups per request. It limits a response to a few megabytes, and keeps requests short."""
 
 
 def error_name(error: type[KafkaError] | KafkaError) -> str:
@@ -34,7 +34,7 @@ def error_name(error: type[KafkaError] | KafkaError) -> str:
 
 
 def read_error_code(error_code: int) -> Unanswered | None:
-    """Return None if the code means "no error"."""
+    """Return the error that the code means, or None if the code means "no error"."""
     return None if error_code == NoError.errno else Unanswered(error_name(for_code(error_code)))
 
 

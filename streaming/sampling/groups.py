@@ -78,7 +78,7 @@ class Groups:
         return GroupListing(sampled_at_ms, groups, tuple(gaps))
 
     def describe_groups(self, group_types: Mapping[str, str | None]) -> Mapping[str, Description]:
-        """Describe groups. `group_types` maps each group id to the type in the listing, None if it has no types.
+        """Describe groups. `group_types` maps each group id to its type in the listing, or to None.
 
         A request is for one group type. If the group has a different type, the coordinator answers "not found". A group
         can change its type at any time (KIP-848). So if a group is not found, the request is sent again for every other
@@ -118,7 +118,7 @@ class Groups:
 
 
 def _may_not_describe_cluster(answer: Message) -> bool:
-    """Return False if the broker does not report permissions on the cluster (before Kafka 2.8)."""
+    """Return True if DESCRIBE on the cluster provably is missing. Brokers before Kafka 2.8 prove nothing."""
     if isinstance(answer, KafkaError) or answer.authorized_operations is None:
         return False
     return ACLOperation.DESCRIBE not in answer.authorized_operations

@@ -1,11 +1,11 @@
 """Read the log of users' topics at given offsets (`TailFetch`), with one fetch request per offset.
 
-Each request is for one partition only. A broker returns the first batch of the first partition even if it exceeds the
-size limit. For the other partitions of a request, it omits such a batch (KIP-74). So an empty response means that no
-batch exists between the requested offset and the last stable offset. Tiered storage (KIP-405) is an exception: if the
-broker does not read a batch from it in time, the response is also empty. The newest segment of a log is always on the
-broker's disk. So an empty response is used only if the requested offset is at most EMPTY_WITHIN offsets before the last
-stable offset.
+Each request is for one partition only, for the following reason. A broker returns the first batch of the first
+partition even if the batch exceeds the size limit. For the other partitions of a request, the broker omits such a batch
+(KIP-74). So an empty response means that no batch exists between the requested offset and the last stable offset.
+Tiered storage (KIP-405) is an exception: if the broker does not read a batch from tiered storage in time, the response
+is also empty. The newest segment of a log is always on the broker's disk. So an empty response is used only if the
+requested offset is at most EMPTY_WITHIN offsets before the last stable offset.
 
 Only the batch headers are read. With read_committed, the response lists the aborted transactions. The requests need
 READ on the topic. Without READ, it stays unknown which record a group reads next.
@@ -27,7 +27,7 @@ _MAX_BYTES = 4096
 """The size limit of a response, in bytes. A response of this size can contain several transaction markers."""
 
 _MAX_BYTES_OF_NEXT = 65_536
-"""The size limit in bytes after a fetch that found no record. Many records of aborted transactions can follow."""
+"""The size limit in bytes after a fetch that found no record: many records of aborted transactions can follow."""
 
 EMPTY_WITHIN = 1_000
 

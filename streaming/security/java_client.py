@@ -103,7 +103,7 @@ def _sasl_options(security: SecuritySettings) -> Mapping[str, str]:
 def check_key(security: SecuritySettings, java_version: Callable[[], int]) -> None:
     """Raise KeyEncryptionError if the Java version is 17 and the key is encrypted with PBES2 (RFC 8018).
 
-    OpenSSL uses PBES2 by default.
+    Java 17 cannot decrypt such a key, but OpenSSL uses PBES2 by default.
     """
     if security.key_file is None or not security.has_key_password:
         return

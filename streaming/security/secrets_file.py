@@ -1,4 +1,4 @@
-"""Create the file with the secrets for Kafka's Java client. Only the user that runs the monitor can read the file.
+"""Create the file with the secrets for Kafka's Java client. Only the user account of the monitor can read it.
 
 The file exists while the monitor runs. The file is in a private folder inside the temporary folder TMPDIR (see
 `private_folder`). Executors on other machines must find the file at the same path. Each cluster has a separate file.

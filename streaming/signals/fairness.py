@@ -12,7 +12,8 @@ _MEMBERS_UNKNOWN = (
 )
 _NOT_COMPARABLE = (
     "The series is also absent if a partition has no owner or several owners. The series is also absent if the"
-    " partition count of a topic is unknown, or if the leader possibly used a different partition count."
+    " partition count of a topic is unknown, or if the leader possibly used a partition count that differs from the"
+    " current count."
 )
 _TOO_MANY_SUBSCRIPTIONS = "The series is also absent if the members have too many different subscriptions."
 _UNFAIR_ONLY = (
@@ -25,8 +26,9 @@ DRIFT_PARTITIONS: Final = Signal(
     unit="partitions",
     labels=(*OF_A_GROUP, "strategy"),
     help="Number of partitions whose owner breaks a rule of the group's strategy. For a strategy that the group does"
-    " not use, the value is the number of partitions that would have a different owner with this strategy. By default,"
-    " series for unused strategies and series with the value 0 exist only for the groups with the worst problems.",
+    " not use, the value is the number of partitions that would have an owner other than the current owner with this"
+    " strategy. By default, series for unused strategies and series with the value 0 exist only for the groups with the"
+    " worst problems.",
     unknown="The value is 0 or unknown. If the verdict in `rebalance_monitor_assignment_verdict` is `match`,"
     " `equivalent` or `withheld`, the value is 0. For other verdicts, the value is unknown.",
     example="rebalance_monitor_drift_partitions > 0"
@@ -114,7 +116,8 @@ WHAT_IF_MOVED_PARTITIONS: Final = Signal(
     unit="partitions",
     labels=(*OF_A_GROUP, "strategy"),
     granularity=PARTITION,
-    help="Number of partitions that would move if the group used the strategy in the label `strategy`.",
+    help="Number of partitions that would move to a different owner if the group used the strategy in the label"
+    " `strategy`.",
     unknown=_UNFAIR_ONLY,
     example="rebalance_monitor_what_if_moved_partitions"
     " and on (cluster, group, strategy) rebalance_monitor_what_if_excess_partitions == 0",
@@ -181,8 +184,8 @@ UNEVEN_WORK_RECORDS_PER_SECOND: Final = Signal(
     help="Excess work of the member with the most work, in records per second. The work of a member is the total"
     " produce rate of its partitions. Example: the member with the most work receives 70 records per second. In the"
     " fairest assignment, no member receives more than 40 records per second, so the value is 30. The series exists"
-    " only if the value is at least 10 records per second, and at least half of the largest work of a member in the"
-    " fairest assignment (20 in the example).",
+    " only if the value is at least 10 records per second. The value must also be at least half of the largest work of"
+    " a member in the fairest assignment (in the example, at least 20).",
     unknown="The members share the work evenly, or a hot partition prevents a fairer assignment. The series is also"
     " absent if the produce rate of a partition is unknown.",
     example="topk(10, rebalance_monitor_uneven_work_records_per_second)",

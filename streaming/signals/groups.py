@@ -73,7 +73,7 @@ GROUP_REBALANCE_START_TIMESTAMP_SECONDS: Final = Signal(
     name="rebalance_monitor_group_rebalance_start_timestamp_seconds",
     unit="seconds",
     help="Time when the monitor first saw the current rebalance, in seconds since 1970. The value is the time of the"
-    " first ListGroups response that shows the rebalance. The rebalance started before this response.",
+    " first ListGroups response that shows the rebalance. The rebalance itself started before this time.",
     unknown="The last ListGroups response shows no rebalance of this group, or the monitor has not listed the groups"
     " yet.",
     example="time() - rebalance_monitor_group_rebalance_start_timestamp_seconds > 300",
@@ -95,7 +95,7 @@ GROUP_LISTING_GAPS: Final = Signal(
     granularity=CLUSTER,
     help="Number of gaps in the last listing of the groups, by reason. Each broker whose ListGroups response is missing"
     " or incomplete counts as one gap. A missing permission DESCRIBE on the cluster also counts as one gap. While there"
-    " is a gap, the monitor does not treat any group as deleted.",
+    " is a gap, the listing can be incomplete, so the monitor does not treat any group as deleted.",
     unknown="The last listing of the groups has no gap, or the monitor has not listed the groups yet.",
     example="sum by (cluster, reason) (rebalance_monitor_group_listing_gaps) > 0",
 )

@@ -89,8 +89,8 @@ GROUP_RECORDS_LOST: Final = Signal(
     unit="records",
     help="Number of records that retention deleted before the group committed them. The value also counts offsets"
     " without a record, so the real number of lost records can be smaller. The value ignores partitions for which the"
-    " number is unknown. The monitor first reads all commits that are older than the deletion. So a loss can appear"
-    " some seconds late.",
+    " number is unknown. Before the monitor reports a loss, it reads all commits that are older than the deletion. So a"
+    " loss can appear some seconds late.",
     unknown="No partition of the group is known to have lost records.",
     example="rebalance_monitor_group_records_lost > 0",
 )
@@ -100,7 +100,8 @@ GROUP_SECONDS_UNTIL_LOST: Final = Signal(
     help="Estimated time until retention deletes records that the group has not committed, in seconds. The value is 0"
     " if retention has already deleted unread records. The monitor computes two estimates and exports the smaller"
     " estimate. The first estimate uses the growth rate of the log start offset. The second estimate uses the topic's"
-    " retention.ms and the lag in seconds. If the topic's retention.bytes is -1, only the second estimate counts.",
+    " retention.ms and the lag in seconds. If the topic's retention.bytes is -1, the monitor usually uses only the"
+    " second estimate.",
     unknown="The estimated time is longer than one day, or no partition of the group has an estimate. A partition has"
     " no estimate if its lag is zero or unknown, or if the topic has no retention. An estimate needs the growth rate of"
     " the log start offset, or the topic's retention.ms. The monitor knows this growth rate if the log start offset"
@@ -121,8 +122,9 @@ GROUP_CONSUMED_RECORDS_PER_SECOND: Final = Signal(
     unit="records per second",
     help="Consume rate of the group, in records per second. The rate is the mean growth of the committed offsets over"
     " five minutes, usually the five minutes before the last commit. The value is the sum over all partitions. If the"
-    " group commits no new offsets, the value falls to 0 within ten minutes. If retention may have deleted unread"
-    " records between two commits, the rate does not count the growth of the committed offset between them.",
+    " group commits no new offsets, the value falls to 0 within ten minutes. Retention can delete unread records in the"
+    " time between two commits. If this possibly happened, the rate does not count the growth of the committed offset"
+    " from the first to the second commit.",
     unknown="The rate of at least one partition is unknown. The rate of a partition is unknown until the monitor has"
     " observed the partition for one minute, and for a short time after the committed offset decreased.",
     example="rebalance_monitor_group_consumed_records_per_second == 0 and rebalance_monitor_group_lag > 0",
@@ -153,7 +155,8 @@ GROUP_OFFSETS_EXPIRE_TIMESTAMP_SECONDS: Final = Signal(
     " offsets.retention.minutes is the retention period of committed offsets. For a classic group with a protocol type,"
     " the retention period starts when the group becomes Empty. For all other groups, the retention period of each"
     " offset starts when the group commits the offset. The monitor does not read the retention time that OffsetCommit"
-    " requests of version 2 to 4 can contain. With this retention time, an offset can expire earlier or later.",
+    " requests of version 2 to 4 can contain. With such a retention time, an offset can expire earlier or later than"
+    " this value.",
     unknown="The group has members, or the group has no committed offset. The series is also absent if the setting"
     " offsets.retention.minutes is unknown, or if `source.kind` is `admin-api`.",
     example="rebalance_monitor_group_offsets_expire_timestamp_seconds - time() < 86400",

@@ -13,8 +13,8 @@ REBALANCES: Final = Signal(
     help="Number of rebalances since the monitor first saw the group. In a classic group, each new generation counts as"
     " one rebalance, except a generation in which the group becomes Empty. In any other group, each assignment that the"
     " coordinator computes counts as one rebalance.",
-    unknown="The group does not exist, or it only commits offsets (`assign()` in the Java client). If the value is 0,"
-    " the series exists.",
+    unknown="The group does not exist, or it only commits offsets (`assign()` in the Java client). The series also"
+    " exists if the value is 0.",
     example="topk(10, sum by (cluster, group) (increase(rebalance_monitor_rebalances_total[1h])))",
 )
 REBALANCES_FAILED: Final = Signal(
@@ -33,8 +33,8 @@ EMPTY_TRANSITIONS: Final = Signal(
     unit="transitions",
     granularity=PARTITION,
     help="Number of times that the group became Empty.",
-    unknown="The group does not exist, or it only commits offsets (`assign()` in the Java client). If the value is 0,"
-    " the series exists.",
+    unknown="The group does not exist, or it only commits offsets (`assign()` in the Java client). The series also"
+    " exists if the value is 0.",
     example="increase(rebalance_monitor_empty_transitions_total[15m]) > 0 and rebalance_monitor_group_members == 0",
 )
 REBALANCES_BY_CAUSE: Final = Signal(

@@ -7,13 +7,13 @@ Rules:
 2. If a name ends in a unit (`_seconds`, `_bytes`, `_ratio`, `_partitions`, `_members`, ...), the values have this unit.
 3. The order of labels is the order in which the exporter writes the label values. If a label has a fixed set of values,
    `label_values` lists these values.
-4. `help` describes the value of the metric. `unknown` lists the reasons why a series can be absent. The value of an
-   absent series is not necessarily 0.
+4. `help` describes the value of the metric. `unknown` lists the reasons why a series can be absent. An absent series
+   does not always mean that the value is 0.
 5. `example` is a PromQL query for an engineer on call. The query uses only metrics and labels that are defined in this
    package.
-6. `granularity` is the level of detail of the metric. The metric is exported for every group if `granularity` is equal
-   to, or coarser than, `metrics.granularity`. For the worst groups (`metrics.top_k`), all metrics of this project are
-   exported, except metrics of the granularity `member`.
+6. `granularity` is the level of detail of the metric. The metric is exported for every group if its granularity is not
+   finer than `metrics.granularity`. For the worst groups (`metrics.top_k`), all metrics of this project are exported,
+   except metrics of the granularity `member`.
 
 Conventions: https://prometheus.io/docs/practices/naming/
 """
@@ -39,7 +39,7 @@ MEMBER: Final = "member"
 GRANULARITIES: Final[tuple[Granularity, ...]] = (CLUSTER, GROUP, TOPIC, PARTITION, MEMBER)
 """All granularities, the coarsest first.
 
-Metrics of the monitor itself have the granularity `cluster`, even if they have more labels.
+Metrics of the monitor itself have the granularity `cluster`, even if they have labels other than `cluster`.
 """
 
 FamilySet = Literal["own", "kafka_exporter", "kafka_lag_exporter"]

@@ -6,7 +6,8 @@
 3. In a text of Py4J, the cause is the second line.
 4. In a text of delta-rs, the cause is the last line that starts with an arrow.
 5. In other texts, the cause is the first line. Java package names and Spark error codes are removed from the cause.
-6. If a Python worker was killed, Spark's text ends with an error of a stream. This text contains one of two phrases.
+6. If a Python worker was killed, Spark's text ends with an error of a stream. One of two phrases in the text shows this
+   case.
 """
 
 from __future__ import annotations

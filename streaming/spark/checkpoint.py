@@ -37,7 +37,10 @@ from streaming.spark.folder import DamagedFile, Folder, local_folder
 from streaming.temporary_folder import raising_temporary_folder_error
 
 CHECKPOINT_VERSION = 2
-"""The version of all files, except the states in `query/` and `origin/seeds`, and the samples (own versions)."""
+"""The version of all files, except the states in `query/` and `origin/seeds`, and the samples.
+
+These have their own versions.
+"""
 
 CLUSTER_ID = "cluster_id"
 """The name of the file that stores Kafka's id of the cluster."""
@@ -45,12 +48,14 @@ CLUSTER_ID = "cluster_id"
 _CLUSTER_ID = re.compile(rb"([!-~]{1,100}\n|[A-Za-z0-9_-]{22})")
 """The content of that file. The line break shows that the file is not truncated: a part of an id looks like an id.
 
-Earlier versions wrote no line break. Without it, only an id with the 22 characters of Kafka's ids is accepted.
+Earlier versions wrote no line break. Without a line break, only an id with the 22 characters of Kafka's ids is
+accepted.
 """
 
 _LEFTOVER_JVM_SECONDS = 20.0
 _REBUILD = "rebuild"
-_HOLDER = re.compile(r"(?P<pid>[0-9]+) (?P<jvm_pid>[0-9]*)(?: (?P<command>[a-z]+))?")  # a previous format: no command
+# In an earlier format, the command is missing.
+_HOLDER = re.compile(r"(?P<pid>[0-9]+) (?P<jvm_pid>[0-9]*)(?: (?P<command>[a-z]+))?")
 
 _log = logging.getLogger(__name__)
 
@@ -115,7 +120,7 @@ def check_files(uri: str) -> None:
     """Check the files of a checkpoint on a local disk. Raises CheckpointError with the file and the remedy.
 
     A damaged file that a start does not need is removed. A checkpoint on remote storage is not checked here, because
-    that takes seconds. If its query fails later, `check_restart_helps` checks the files.
+    the check takes seconds. If its query fails later, `check_restart_helps` checks the files.
     """
     folder = local_folder(uri)
     if folder is None:
@@ -233,10 +238,11 @@ def last_begun_batch(files: Folder) -> int:
 
 
 class CheckpointLock:
-    """The lock of a checkpoint, also of a checkpoint on remote storage, against a second monitor on this machine.
+    """A lock, so that only one monitor on this machine uses a checkpoint. Remote checkpoints also have this lock.
 
     When the process with the lock ends, the lock is released. The next process also waits until the Spark JVM of the
-    previous process has ended. The lock file contains the process ids of the holder and of its JVM, and its command.
+    previous process has ended. The lock file contains the process ids of the holder and of its JVM, and the command of
+    the holder.
     """
 
     def __init__(self, checkpoint: str, *, is_rebuild: bool = False) -> None:

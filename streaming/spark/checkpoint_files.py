@@ -132,7 +132,7 @@ def _check_query(folder: Folder, source: str, shuffle_partitions: int) -> None:
 
 
 def _check_offsets(folder: Folder, number: int, source: str) -> tuple[Mapping[str, str], Mapping[str, Any] | None]:
-    """Return the settings and the last source's offset (None: not yet) of one file of `query/offsets`."""
+    """Return the settings and the last source's offset (None if it has no offset yet) of a file of `query/offsets`."""
     name = f"{QUERY}/offsets/{number}"
     lines = _lines(name, _read_needed(folder, name))
     expected_lines = 3 if source == OFFSETS_TOPIC_SOURCE else 2

@@ -2,7 +2,8 @@
 
 A checksum file contains `crc`, a zero byte, the block size in bytes, and a CRC-32 for each block. A file without a
 checksum file is valid: the monitor was killed between two renames, or a user copied the folder. Hadoop and this module
-ignore a checksum file with an incomplete header. If only a checksum is incomplete, the file is damaged.
+ignore a checksum file with an incomplete header. If the header is complete but a checksum is incomplete, the file
+counts as damaged.
 """
 
 from __future__ import annotations

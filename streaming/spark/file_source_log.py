@@ -52,7 +52,7 @@ def shorten_file_source_log(files: Files) -> None:
 
 
 def needed_entries(entries: bytes, offset: int, existing: Collection[str]) -> bytes | None:
-    """Return a `.compact` file without the entries that Spark does not need (rules 2 and 3). None: unknown format."""
+    """Return a `.compact` file with only the needed entries (rules 2 and 3). Return None if the format is unknown."""
     version, *lines = entries.split(b"\n")
     if version != _VERSION:
         return None

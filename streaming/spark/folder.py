@@ -80,7 +80,7 @@ class LocalFolder:
 
 
 def nearest_existing(folder: Path) -> Path:
-    """Return the folder, or its nearest parent that exists. Raises PermissionError if it cannot enter a parent."""
+    """Return the folder, or its nearest parent that exists. Raises PermissionError if a parent cannot be entered."""
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     return folder

@@ -57,7 +57,7 @@ def choose_file_manager(session: SparkSession, checkpoint: str) -> None:
 
     A batch writes four or five files. On a local disk, Spark's default class starts eight processes for each file
     (chmod and readlink), and `_LOCAL_FILE_MANAGER` starts two. In HDFS, only the default class replaces a file in one
-    step. A class in the user's `spark.conf` has precedence.
+    step. If `spark.conf` in the settings contains a class, this class has precedence.
     """
     if local_folder(checkpoint) and session.conf.get(_FILE_MANAGER, "") == "":
         session.conf.set(_FILE_MANAGER, _LOCAL_FILE_MANAGER)
@@ -72,7 +72,7 @@ def await_query(query: StreamingQuery, is_over: Callable[[], bool]) -> None:
 
 
 def stop_query(query: StreamingQuery) -> None:
-    """Stop the query, if possible between two batches. If a running batch is stopped, the batch must run again.
+    """Stop the query, if possible between two batches, because a stopped batch must run again.
 
     Wait at most `BATCH_GRACE_SECONDS` for the end of the batch. If a broker does not answer, Spark's Kafka source waits
     several minutes for offsets and cannot be interrupted. So `query.stop` returns after

@@ -4,18 +4,20 @@ The package `launch/` contains the JVM and the settings of the session.
 
 1. If the monitor runs without `spark-submit`, it starts Spark with the master and the memory in `settings.spark`.
 2. If `spark-submit` started the monitor, Spark is already running, with the settings in `SUBMITTED`, for example master
-   and memory. The monitor ignores their values in `settings.spark`. It also does not set
-   `spark.driver.maxResultSize`. It sets all other settings. It cannot add its jars. Without them, every query would
-   fail, so the start fails.
-3. Only if the master is `local...`, driver and executors run on one machine and use the loopback address.
+   and memory. The monitor ignores their values in `settings.spark`. It also does not set `spark.driver.maxResultSize`.
+   It sets all other settings. The monitor cannot add its jars. If the jars are not on Spark's class path, every query
+   would fail, so the start fails.
+3. If the master is `local...`, driver and executors run on one machine. So they use the loopback address. With other
+   masters, they do not use it.
 4. Each cluster has a separate query and a separate scheduler pool. With several clusters, `local[n]` means n tasks per
    cluster. So a cluster with many unread records does not delay the other clusters.
-5. Every user of a machine can read the command lines of processes. So the JVM receives the settings of `spark.conf`
-   whose values could be secret after its start. Spark's web pages and logs do not show these values. But settings that
-   have an effect only at the start of the JVM, for example JVM options, are always on the command line.
+5. Every user of a machine can read the command lines of processes. So settings of `spark.conf` with possibly secret
+   values are not on the command line. The JVM receives them after its start. Spark's web pages and logs do not show
+   these values. But settings that have an effect only at the start of the JVM, for example JVM options, are always on
+   the command line.
 6. Temporary files of Spark, PySpark and native libraries are in a separate folder for each run. If the monitor is
-   killed, the next start removes the folder after the JVM has ended. `SPARK_LOCAL_DIRS` and `spark.local.dir` have
-   precedence. The monitor removes nothing in their folders.
+   killed, the next start removes the folder after the JVM has ended. The folders in `SPARK_LOCAL_DIRS` and
+   `spark.local.dir` have precedence. The monitor removes nothing in these folders.
 7. `spark.conf` in the settings has precedence over the values that the monitor sets. The monitor appends the JVM
    options in `spark.conf` to its JVM options. If an option occurs twice, Java uses the last value. If the options
    select a garbage collector, the monitor sets no options for garbage collection.
@@ -94,17 +96,18 @@ def _start(jvm: Jvm, log_level: str) -> SparkSession:
         builder = builder.config(name, value)
     with ThreadPoolExecutor(1) as thread:  # in the main thread, PySpark replaces the handler of Ctrl-C
         session = thread.submit(builder.getOrCreate).result()
-    # The connection closes when the JVM ends. PySpark's server would print a long text on standard error.
+    # The connection closes when the JVM ends. Then PySpark's server would print a long text on standard error.
     AccumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]
     session.sparkContext.setLogLevel(log_level)
     return session
 
 
 def start_error(error: Exception, master: str) -> SparkStartError:
-    """Return the error of a session that did not start. Read the text of a Java error while the JVM still runs.
+    """Return the error of a session that did not start.
 
-    If Spark rejects a setting, every start fails. Without a local master, an unreachable cluster manager can cause the
-    same Java exception.
+    Call this function while the JVM still runs, because the JVM has the text of a Java error.
+    If Spark rejects a setting, every start fails, so the result is a SparkSettingError. But without a local master, an
+    unreachable cluster manager can cause the same Java exception, so the result is a SparkStartError.
     """
     if is_spark_gone(error):
         return SparkStartError(

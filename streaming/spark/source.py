@@ -21,9 +21,10 @@ STATE_ROWS = StructType(
         StructField("payload", BinaryType()),
     ]
 )
-"""The schema of state rows. Their values are never null, but the columns of a file source are always nullable.
+"""The schema of state rows. All columns are nullable, although their values are never null.
 
-The state store does not accept a key if its nullability changed since the last start.
+The columns of a file source are always nullable. The state store does not accept a key if its nullability changed since
+the last start.
 """
 
 

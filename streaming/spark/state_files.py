@@ -32,7 +32,7 @@ def needed_files(names: Iterable[str], version: int) -> tuple[str | None, Sequen
 
 
 def check_snapshot(stored: bytes) -> Sequence[tuple[str, int]]:
-    """Return the RocksDB files of a snapshot, and their sizes in bytes. Raises ValueError if it is damaged."""
+    """Return the RocksDB files of a snapshot, and their sizes in bytes. Raises ValueError for a damaged snapshot."""
     try:
         with zipfile.ZipFile(io.BytesIO(stored)) as archive:
             damaged = archive.testzip()
@@ -63,10 +63,11 @@ def check_changes(stored: bytes) -> str | None:
 
 
 def check_schema(stored: bytes) -> str | None:
-    """Return the damage in the schema file of the state. None: no damage, or the version of the file is unknown.
+    """Return the damage in the schema file of the state. Return None if there is no damage.
 
     The file starts with the version. The schema of the keys and the schema of the values follow. Each schema starts
-    with the number of its texts, and the texts follow. All texts have the format of Java's `writeUTF`.
+    with the number of its texts, and the texts follow. All texts have the format of Java's `writeUTF`. If the version
+    is unknown, only the version is checked.
     """
     if not re.match(rb"\0[\x02-\x09]v[0-9]+", stored):
         return "does not begin with its version"

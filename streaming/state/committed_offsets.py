@@ -38,7 +38,7 @@ _KEYED_SCHEMA = pa.schema(
 )
 _NUMBERS = ("committed_offset", "timestamp_ms", "offsets_topic_offset", "offsets_topic_partition")
 _NO_PARTITION = -2
-"""The partition of a row without a commit, and an unknown home partition. It differs from POLLED_PARTITION."""
+"""The number for an unknown home partition, and for a row without a commit. It must differ from POLLED_PARTITION."""
 
 _REPLACEMENT = "\ufffd"
 
@@ -48,8 +48,8 @@ class CommittedOffsetsView:
     """A snapshot of CommittedOffsets: the last commit of each partition of each group.
 
     `commits` is a table with the first five columns of LAG_SCHEMA. `rows` contains the row number of each commit in
-    CommittedOffsets. They are valid until `numbering` changes. `offsets_topic_offsets` contains the offset of each
-    commit's record in `__consumer_offsets`.
+    CommittedOffsets. These row numbers are valid until `numbering` changes. `offsets_topic_offsets` contains the offset
+    of each commit's record in `__consumer_offsets`.
     """
 
     commits: pa.Table
@@ -126,7 +126,10 @@ class CommittedOffsets:
         return _NO_PARTITION if home is None else home
 
     def forget(self, keys: Sequence[bytes], offsets_topic_offsets: Sequence[int]) -> None:
-        """Delete commits whose tombstones were not read, but only if the offsets of the stored records are the same."""
+        """Delete commits whose tombstones were not read.
+
+        A commit is deleted only if its stored record has the given offset.
+        """
         with self._lock:
             for key, offsets_topic_offset in zip(keys, offsets_topic_offsets, strict=True):
                 row = self._rows.get(key)
@@ -159,7 +162,7 @@ class CommittedOffsets:
                 self._windows.restart(view.rows, view.offsets_topic_offsets)
 
     def stored_windows(self) -> tuple[int, bytes]:
-        """Return the format version and the encoded commit windows. The state store has only the last commits."""
+        """Return the format version and the encoded commit windows. The state store does not have the windows."""
         with self._lock:
             keys, rows = list(self._rows), np.fromiter(self._rows.values(), np.int64, len(self._rows))
             return encode_windows(pa.array(keys, pa.binary()), self._windows.entries(rows))
@@ -245,7 +248,10 @@ class CommittedOffsets:
         return row
 
     def _drop_deleted_rows(self) -> None:
-        """Remove the rows of deleted keys if they are more than half. Try again when the number of rows has doubled."""
+        """Remove the rows of deleted keys if they are more than half of all rows.
+
+        Try again when the number of rows has doubled.
+        """
         count = len(self._group_ids)
         kept = np.flatnonzero(self._numbers[0, :count] != TOMBSTONE)
         if 2 * len(kept) < count:

@@ -100,7 +100,7 @@ class MonitorState:
             self._view = replace(self._view, gap_totals=known)
 
     def put_sample(self, sample: ClusterSample, lag: LagEvaluation | None, listing: GroupListing | None = None) -> None:
-        """Store a sample, and the lag that was computed from it (None if this failed)."""
+        """Store a sample, and the lag that was computed from it (None if the computation failed)."""
         with self._lock:
             before = self._view.sample
             step_ms = 0 if before is None else sample.clock_base_ms - before.clock_base_ms
@@ -178,7 +178,7 @@ class MonitorState:
     def put_readiness(self, *, ready: bool, before: Health) -> bool:
         """Store the readiness, which the caller computed from `before`. Return True if the cluster is ready now.
 
-        If the query has failed since then, or if a partition is rewound, the cluster is not ready.
+        If the query has failed since the caller read `before`, or if a partition is rewound, the cluster is not ready.
         """
         with self._lock:
             known = self._view.health
@@ -193,8 +193,9 @@ class MonitorState:
 def _has_ended_rebalance(before: GroupState | None, after: GroupState | None) -> bool:
     """Return True if a new record shows that the rebalance in the last listing has ended.
 
-    If a later listing shows a rebalance, this is a new rebalance. Do not compare record times and listing times,
-    because they come from two different clocks. In the polling mode, the state in a new record can be a rebalance.
+    If a later listing shows a rebalance, this is a new rebalance. The function does not compare record times with
+    listing times, because they come from two different clocks. In the polling mode, a new record can have a rebalance
+    as its state. Such a record does not end the rebalance.
     """
     if after is None:
         return False

@@ -75,7 +75,7 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class WorkShares:
-    """How the members and hosts share lag and throughput. `position` is of the record with the evaluated assignment."""
+    """How the members and hosts share lag and throughput. `position` is the evaluated record's position."""
 
     position: Position
     imbalances: tuple[Imbalance, ...]
@@ -120,8 +120,8 @@ class MonitorView:
         """Return a function that returns True if an open transaction blocks the group with the given id.
 
         A read_committed consumer receives no records of a partition after the start of its first open transaction. So
-        the transaction also blocks other groups. After the end of the transaction, a group stays blocked until a sample
-        shows that the query has read the records behind the transaction. The current state of a blocked group is
-        unknown.
+        the transaction also blocks all other groups with records in this partition. After the end of the transaction, a
+        group stays blocked until a sample shows that the query has read the records after the transaction. The current
+        state of a blocked group is unknown.
         """
         return blocked_groups(self.sample or ClusterSample(0))

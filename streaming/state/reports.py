@@ -7,7 +7,7 @@
    still have a report.
 3. While the cluster is not ready, the monitor possibly does not know the latest commits. So values that depend on
    commits are unknown, with the reason LOG_NOT_READ. The report still contains the group's state in the listing, the
-   coordinator, and the conditions of the last sample while the cluster was ready.
+   coordinator, and the conditions of the last sample at which the cluster was ready.
 4. A deleted group has a report only while it still has committed offsets.
 5. The part of a report that comes from records is cached until its inputs change. The part that comes from a sample is
    added when a caller requests the report. Most scrapes request only groups with a condition.
@@ -36,7 +36,10 @@ _NOTHING_DECIDED = dict[tuple[str, int], bool]()
 
 
 def _shown_sample(view: MonitorView, *, is_fresh: bool) -> tuple[MonitorView, GroupLag]:
-    """Return a view with only the known values of the last sample (rules 2 and 3), and the lag of all other groups."""
+    """Return a view with only the known values of the last sample, and the lag of all groups without a lag in the view.
+
+    Rules 2 and 3 define both values.
+    """
     if not is_fresh:
         return MonitorView(incidents=view.incidents), GroupLag(unknown=(NO_FRESH_SAMPLE,))
     if not view.health.ready:
@@ -48,7 +51,8 @@ def _shown_sample(view: MonitorView, *, is_fresh: bool) -> tuple[MonitorView, Gr
 def _coordinators(shown: MonitorView) -> Callable[[str], int | None]:
     """Return a function that maps a group id to its coordinator's broker id, to NO_LEADER, or to None if unknown.
 
-    When a broker restarts, a partition has no leader for some seconds. So a ready cluster has None, not NO_LEADER.
+    When a broker restarts, a partition has no leader for some seconds. So in a ready cluster, the result for such a
+    partition is None, not NO_LEADER.
     """
     sample = shown.sample
     if sample is None or not sample.offsets_topic_partitions:
@@ -63,7 +67,7 @@ class Reports(Mapping[str, GroupReport]):
     """The reports of all groups, sorted by group id.
 
     `recorded` contains the reports without the values from the sample. `_shown` contains the known values of the last
-    sample. `_other_lag` is the lag of all groups that have none in `_shown`. `_commits` contains the commits at the
+    sample. `_other_lag` is the lag of all groups that have no lag in `_shown`. `_commits` contains the commits at the
     last sample, even if the sample is old.
     """
 
@@ -187,7 +191,7 @@ class ReportCache:
 def _kept_or_new(
     known: tuple[RecordedGroup, GroupReport] | None, recorded: RecordedGroup
 ) -> tuple[RecordedGroup, GroupReport]:
-    """Reuse the report of unchanged inputs. A new object for the group's state is a change, even if it is equal."""
+    """Reuse the report if its inputs are unchanged. A new `record` object is a change, even if it is equal."""
     if known is None or known[0].record is not recorded.record or known[0] != recorded:
         return recorded, evaluate(recorded)
     return known

@@ -6,8 +6,8 @@ order of `evaluation/severity/trouble.py` directly. Rules:
 1. The sort key of a group is computed from its troubles (`evaluation.severity.trouble`).
 2. A group that was shown in full detail keeps its worst sort key for ten minutes after the last evaluation with this
    key: the group is *held*. So the series of a group stay in `/metrics` while a trouble ends and starts again
-   repeatedly, and users can see that it has ended. If the last scrape showed all groups in full detail, only the K
-   worst groups are held (rule 5 of `prometheus.metrics`).
+   repeatedly, and users can see that the trouble has ended. If the last scrape showed all groups in full detail, only
+   the K worst groups are held (rule 5 of `prometheus.metrics`).
 3. If the clock is set back, no group is held any more.
 4. Groups are ranked once per sample, because lag, statuses and conditions change only at a sample. All scrapes between
    two samples use the same order.

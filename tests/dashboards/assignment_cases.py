@@ -86,11 +86,11 @@ SKEWED = (
             "payments on prod: the busiest member holds 5 partitions more than necessary",
             (
                 "Client app on /10.0.0.7 holds 16 partitions. In the fairest assignment, the busiest member would hold "
-                "5 fewer. The assignment has been in use since 2023-11-14 22:13:20 +0000 UTC. 12k records wait. The "
-                "oldest uncommitted record is 15m 0s old. Partition 3 of topic orders has the largest lag in seconds. "
-                "Its owner is client app-2 on /10.0.0.7. Cause: topic skew. In several topics, the same members hold "
-                "one partition more than the other members. What to do: change the group's strategy to sticky. This "
-                "strategy removes the topic skew."
+                "5 fewer than now. The assignment has been in use since 2023-11-14 22:13:20 +0000 UTC. 12k records "
+                "wait. The oldest uncommitted record is 15m 0s old. Partition 3 of topic orders has the largest lag in "
+                "seconds. Its owner is client app-2 on /10.0.0.7. Cause of the uneven assignment: topic skew. In "
+                "several topics, the same members hold one partition more than the other members. What to do: change "
+                "the group's strategy to sticky. This strategy removes the topic skew."
             ),
         ),
     ),
@@ -104,10 +104,11 @@ SKEWED = (
             "payments on prod: the busiest member holds 5 partitions more than necessary",
             (
                 "One member holds too many partitions. In the fairest assignment, the busiest member would hold 5 "
-                "fewer. 12k records wait. The oldest uncommitted record is 15m 0s old. Cause of the lag: hot "
+                "fewer than now. 12k records wait. The oldest uncommitted record is 15m 0s old. Cause of the lag: hot "
                 "partition. Partition 3 of topic orders receives more records than its owner can consume. A different "
-                "assignment cannot help. Likely causes: a client uses its own strategy, or members subscribe to "
-                "different topics. What to do: compare the strategies in the what-if table on the group's page."
+                "assignment cannot help. Likely causes of the uneven assignment: a client uses its own strategy, or "
+                "members subscribe to different topics. What to do: compare the strategies in the what-if table on the "
+                "group's page."
             ),
         ),
     ),
@@ -121,8 +122,8 @@ SKEWED = (
             "payments on prod: the busiest member receives 390 more records per second than necessary",
             (
                 "One member receives too many records. In the fairest assignment, the busiest member would receive 390 "
-                "fewer records per second. What to do: find the busiest member on the group's page (How the work is "
-                "shared). Compare the strategies in the what-if table."
+                "fewer records per second than now. What to do: find the busiest member on the group's page (section "
+                "'How the work is shared'). Compare the strategies in the what-if table."
             ),
         ),
     ),
@@ -136,8 +137,8 @@ SKEWED = (
             "payments on prod: the busiest member receives 390 more records per second than necessary",
             (
                 "One member receives too many records. In the fairest assignment, the busiest member would receive 390 "
-                "fewer records per second. What to do: find the busiest member on the group's page (How the work is "
-                "shared). Compare the strategies in the what-if table."
+                "fewer records per second than now. What to do: find the busiest member on the group's page (section "
+                "'How the work is shared'). Compare the strategies in the what-if table."
             ),
         ),
     ),
@@ -219,8 +220,9 @@ SKEWED = (
             'a"b\\c/{{ $value }} é&d=#? on prod: the busiest member holds 2 partitions more than necessary',
             (
                 "One member holds too many partitions. In the fairest assignment, the busiest member would hold 2 "
-                "fewer. Likely causes: a client uses its own strategy, or members subscribe to different topics. What "
-                "to do: compare the strategies in the what-if table on the group's page."
+                "fewer than now. Likely causes of the uneven assignment: a client uses its own strategy, or members "
+                "subscribe to different topics. What to do: compare the strategies in the what-if table on the group's "
+                "page."
             ),
         ),
     ),
@@ -234,8 +236,8 @@ SKEWED = (
             "payments on prod: the busiest member holds 2 partitions more than necessary",
             (
                 "One member holds too many partitions. In the fairest assignment, the busiest member would hold 2 "
-                "fewer. Cause: members subscribe to different topics. What to do: give each application its own group "
-                "id, or finish the deployment."
+                "fewer than now. Cause of the uneven assignment: members subscribe to different topics. What to do: "
+                "give each application its own group id, or finish the deployment."
             ),
         ),
     ),

@@ -106,11 +106,11 @@ TRANSACTIONS = (
         says=(
             "prod: an open transaction blocks partition 7 of __consumer_offsets",
             (
-                "One transaction stays open and blocks 900 records. By default, the timeout of a transaction is at "
-                "most 15 minutes (transaction.max.timeout.ms). Groups in state Unknown: 1. If the transaction "
-                "contains offsets of a group, new consumers of the group cannot fetch these offsets. Likely causes: "
-                "a hanging transaction. What to do: find the transaction with kafka-transactions.sh find-hanging, then "
-                "abort it."
+                "One transaction stays open and blocks 900 records. By default, Kafka ends each transaction after at "
+                "most 15 minutes (transaction.max.timeout.ms). If a transaction stays open for longer, it probably "
+                "hangs. Groups in state Unknown: 1. If the transaction contains offsets of a group, new consumers of "
+                "the group cannot fetch these offsets. Likely causes: a hanging transaction. What to do: find the "
+                "transaction with kafka-transactions.sh find-hanging, then abort it."
             ),
         ),
     ),

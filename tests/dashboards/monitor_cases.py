@@ -384,8 +384,8 @@ OTHERS = (
             "prod: the disk with the folder tables has 7 % free space",
             (
                 "The setting paths.tables names a folder. The disk of this folder has only 7 % free space. If this "
-                "disk becomes full, the monitor stops. What to do: make space on the disk, use a larger disk, or "
-                "shorten the retention of the tables."
+                "disk becomes full, the monitor is no longer ready. What to do: make space on the disk, use a larger "
+                "disk, or shorten the retention of the tables."
             ),
         ),
     ),
@@ -507,9 +507,9 @@ OTHERS = (
         says=(
             "prod: the clocks of broker 1 and of the monitor differ by 58.5s or more",
             (
-                "The monitor corrects the times that it shows, but Prometheus and Grafana use their own clocks. The "
-                "monitor cannot correct differences between the clocks of the brokers. What to do: synchronize the "
-                "clocks of the brokers and of the monitor (NTP)."
+                "The monitor corrects an error of its own clock, but Prometheus and Grafana use their own clocks. If "
+                "the clocks of the brokers differ, the monitor does not correct the times of rebalances, so commit "
+                "gaps can be wrong. What to do: synchronize the clocks of the brokers and of the monitor (NTP)."
             ),
         ),
         labels={"cluster": "prod", "broker": "1"},

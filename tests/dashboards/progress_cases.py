@@ -626,9 +626,9 @@ OTHERS = (
             (
                 "The monitor does not know the members and the assignment of the group, so most other alerts about "
                 "this group cannot fire. Likely causes: records of the group are missing in __consumer_offsets, or an "
-                "open transaction blocks the group's partition. Another possible cause: a client uses its own format "
-                "for subscriptions or assignments. What to do: see the reason on the group's page. Search the "
-                'table "quarantine" for records of the group.'
+                "open transaction blocks the group's partition of this topic. Another possible cause: a client uses "
+                "its own format for subscriptions or assignments. What to do: see the reason on the group's page. "
+                'Search the table "quarantine" for records of the group.'
             ),
         ),
     ),

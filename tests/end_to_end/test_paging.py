@@ -117,7 +117,7 @@ def test_a_warning_names_group_member_amount_start_cause_and_remedy(alerting: Al
     assert alert["annotations"]["summary"] == summary
     description = re.match(
         r"Client (\S+) on /127\.0\.0\.1 holds 16 partitions\."
-        r" In the fairest assignment, the busiest member would hold 5 fewer\."
+        r" In the fairest assignment, the busiest member would hold 5 fewer than now\."
         r" The assignment has been in use since (\S+ \S+) \+0000 UTC\.",
         alert["annotations"]["description"],
     )
@@ -129,8 +129,9 @@ def test_a_warning_names_group_member_amount_start_cause_and_remedy(alerting: Al
     assert description[2].startswith(datetime.fromtimestamp(since, timezone.utc).strftime("%Y-%m-%d %H:%M:%S"))
     (skew,) = labels_of_group(alerting, "rebalance_monitor_topic_skew")
     assert alert["annotations"]["description"].endswith(
-        " Cause: topic skew. In several topics, the same members hold one partition more than the other members. What "
-        f"to do: change the group's strategy to {skew['remedy']}. This strategy removes the topic skew."
+        " Cause of the uneven assignment: topic skew. In several topics, the same members hold one partition more than "
+        f"the other members. What to do: change the group's strategy to {skew['remedy']}. This strategy removes the "
+        "topic skew."
     )
 
 

@@ -28,7 +28,10 @@ def change_sentence(row: Row) -> str:
 
 
 def change_time(row: Row) -> datetime:
-    """Return the time of the start or end. While the monitor catches up, it samples a start long after `since_time`."""
+    """Return the time of the start or end.
+
+    While the monitor catches up, it samples a start long after the start. So the result for a start is `since_time`.
+    """
     time: datetime = row["since_time"] if row["active"] else row["sampled_time"]
     return time
 
@@ -36,7 +39,7 @@ def change_time(row: Row) -> datetime:
 def active_sentence(row: Row) -> str:
     """Describe an active condition with its start time.
 
-    The last row can be a day old, so the sentence contains the time of the detail.
+    The last row can be a day old, so the sentence also contains the time of this row.
 
     >>> row = {"condition": "rebalance_storm", "since_time": datetime(2026, 11, 21, 14, 3), "detail": "9 rebalances"}
     >>> active_sentence({**row, "sampled_time": datetime(2026, 11, 22, 0, 0, 7)})

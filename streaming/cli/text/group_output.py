@@ -42,7 +42,7 @@ Conditions = Mapping[str, list[Row]]
 
 @dataclass(frozen=True, slots=True)
 class AnsweredGroup:
-    """A group in the list of groups, and as its coordinator described it in a later request.
+    """The entry of a group in the list of groups, and the description that its coordinator returned later.
 
     If the coordinator returned no description, `not_reported` contains the reason.
     """
@@ -166,7 +166,7 @@ def group_cells(
 
 
 def reported_cells(group: Mapping[str, Any] | None, *, verbose: bool) -> list[str]:
-    """Return the values of one group that only a running monitor knows.
+    """Return the values that only a running monitor knows, for one group.
 
     `group` is the group's JSON from the API, or None if the monitor does not know the group.
     """

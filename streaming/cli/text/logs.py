@@ -20,7 +20,7 @@ class _ProcessRedactor:
 
 
 class _RedactingFormatter(logging.Formatter):
-    """Formatter that removes secrets from lines and tracebacks. An error of a library can contain a password."""
+    """Formatter that removes secrets from lines and tracebacks, because a library's error can contain a password."""
 
     def __init__(self, formatter: logging.Formatter) -> None:
         super().__init__()
@@ -42,7 +42,11 @@ def start_logging(level: str) -> None:
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:
-    """Drop py4j's records: it logs each failure with a long traceback, and also raises it as an exception."""
+    """Drop py4j's records.
+
+    py4j logs each failure with a long traceback, and also raises the failure as an exception. So its records are not
+    needed.
+    """
     return record.name != "root" or "py4j" not in Path(record.pathname).parts
 
 

@@ -92,7 +92,7 @@ def _no_row(root: str, group: str) -> str:
 
 
 def _readers(root: str, cluster: str | None, moments_ms: Sequence[int]) -> Sequence[tuple[str, PastReader, Coverage]]:
-    """Return a reader for each cluster whose tables cover all times. Raises RemedyError if there is none."""
+    """Return a reader for each cluster whose tables cover all times. Raises RemedyError if no tables cover them."""
     present_ms = now_ms()
     names = stored_clusters(root) if cluster is None else [stored_cluster(root, cluster)]
     readers = [(name, reader, reader.coverage()) for name in names if (reader := PastReader(root, name))]

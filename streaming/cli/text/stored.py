@@ -1,7 +1,7 @@
 """Read the tables for the commands: the names of the clusters, and a group's rows.
 
-An earlier version of the monitor did not have every table. If a table does not exist, the functions return no rows. The
-imports of this module are slow, so a command imports this module only when it runs.
+Earlier versions of the monitor did not write all tables. So if a table does not exist, the functions return no rows.
+The imports of this module are slow, so a command imports this module only when it runs.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ _Position = tuple[str, int, int]
 
 
 class NoClusterError(RemedyError):
-    """Error: the tables do not contain the cluster, or contain several clusters and no name is given."""
+    """Error: the tables do not contain the cluster, or no name is given although they contain several clusters."""
 
 
 def stored_cluster(root: str, name: str | None) -> str:
     """Return the name of the cluster in the tables. If there is only one cluster, `name` can be None.
 
-    Raises NoClusterError if there is no such cluster: an empty result would mean that it has no conditions.
+    Raises NoClusterError if there is no such cluster. Without this error, a cluster with a wrong name would seem to
+    have no conditions.
     """
     known = stored_clusters(root)
     if name is not None and name in known:

@@ -22,10 +22,10 @@ _STDIN, _STDOUT, _STDERR = range(3)
 
 
 def replace_streams() -> None:
-    """Replace standard output, and standard input if it is closed. Each failed use raises click.ClickException.
+    """Replace standard output, and standard input if it is closed.
 
-    A group can have any name. If the encoding of standard output has no code for a character, the output contains an
-    escape sequence.
+    Then each failed read or write raises click.ClickException. A group can have any name. So if the encoding of
+    standard output has no code for a character, the output contains an escape sequence instead.
     """
     for descriptor in (_STDIN, _STDOUT, _STDERR):
         _keep_free(descriptor)
@@ -52,7 +52,7 @@ def input_lines(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _keep_free(descriptor: int) -> None:
-    """Open /dev/null if the stream is closed. Otherwise the next open file would become the standard stream."""
+    """Open /dev/null if the stream is closed. Otherwise, the next file that is opened would become the stream."""
     try:
         os.fstat(descriptor)
     except OSError:
@@ -73,14 +73,14 @@ class _Output(io.FileIO):
     _has_failed = False
 
     def write(self, data: ReadableBuffer) -> int:
-        """Write the data. Raises click.ClickException, or BrokenPipeError, with which click ends silently."""
+        """Write the data. Raises click.ClickException. Raises BrokenPipeError if the reader of a pipe has ended."""
         if self._has_failed:
             return memoryview(data).nbytes
         try:
             return super().write(data)
         except OSError as error:
             self._has_failed = True
-            if isinstance(error, BrokenPipeError):
+            if isinstance(error, BrokenPipeError):  # click then ends the process without a message
                 raise
             reason = "it is closed" if error.errno == errno.EBADF else error.strerror
             raise click.ClickException(

@@ -22,7 +22,8 @@ def output_console() -> Console:
 def print_tables(*tables: Table) -> None:
     """Print tables. A long word continues on the next line of its cell.
 
-    If the terminal has fewer than 80 columns, the terminal wraps the lines. Otherwise rich would print cells empty.
+    Each table has at least 80 columns, because rich can leave the cells of narrower tables empty. A narrower terminal
+    wraps the lines.
     """
     console = output_console()
     console.width = max(console.width, _MIN_TABLE_WIDTH)

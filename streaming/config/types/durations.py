@@ -1,8 +1,8 @@
 """Types of settings that are durations.
 
 No duration is longer than 100 years. The monitor adds durations to dates and times, and converts them to milliseconds.
-With longer durations, the results are outside the limits of Python, Spark or delta-rs. Such an error would occur only
-minutes after the start.
+With longer durations, the results would be too large for Python, Spark or delta-rs. The error would occur only minutes
+after the start.
 """
 
 from __future__ import annotations

@@ -43,7 +43,9 @@ def canonical_location(uri: str) -> str:
 
 
 def are_disjoint(first: str, second: str) -> bool:
-    """Return True if two folders are different and neither folder contains the other, also by a link or as a URI.
+    """Return True if two folders are different and neither folder contains the other.
+
+    The function follows symbolic links, and converts `file:` URIs to paths.
 
     >>> are_disjoint("/x/a", "/x/ab"), are_disjoint("/x", "/x/a"), are_disjoint("/x/", "file:///y/../x")
     (True, False, False)
@@ -64,7 +66,7 @@ def _make_absolute(path: str) -> str:
 
 
 def _refuse_characters(path: str) -> str:
-    """Refuse characters with which delta-rs writes to a different folder, or not at all."""
+    """Refuse a path with characters because of which delta-rs would write to the wrong folder, or could not write."""
     local = local_path(path)
     if local is None:
         return path

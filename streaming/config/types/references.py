@@ -1,4 +1,7 @@
-"""The format of references to users' strategies. The process of a strategy also imports this module."""
+"""The format of references to users' strategies.
+
+The child process of each strategy also imports this module, so the module has few imports.
+"""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ _LOCAL_CLUSTER = r"local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]"
 _STANDALONE = r"spark://[^\s,/]+:\d+(,[^\s,/]+:\d+)*"
 _KUBERNETES = r"k8s://(https?://)?[^\s:/]\S*"
 _MASTER = re.compile(f"{_LOCAL}|{_LOCAL_CLUSTER}|{_STANDALONE}|yarn|{_KUBERNETES}", re.ASCII)
-"""The formats of Spark's documentation (Submitting Applications, Master URLs), and the format for tests."""
+"""The formats in Spark's documentation (Submitting Applications, Master URLs), and `local-cluster` for tests."""
 
 
 def heap_bytes(size: str) -> int:
@@ -40,8 +40,8 @@ def _check_heap_size(size: str) -> str:
 def _check_master(master: str) -> str:
     if "@" in master or without_credentials(master) != master:
         raise ValueError(
-            "the URL must not contain a user name, a password or a query, because other users can see the URL on the"
-            " command line of Spark"
+            "the URL must not contain a user name, a password or a query, because other users of the machine can see"
+            " the URL on the command line of Spark"
         )
     if not _MASTER.fullmatch(master):
         raise ValueError(
@@ -55,9 +55,9 @@ def _check_conf(conf: dict[str, SecretStr]) -> dict[str, SecretStr]:
         text = value.get_secret_value()
         if is_for_launch(name) and without_credentials(text) != text:
             raise ValueError(
-                f"{name} must not contain a user name, a password or a query, because other users can see the value on"
-                " the command line of Spark: copy the files to this machine, or set spark.jars.ivySettings to a file"
-                " with the address of the repository"
+                f"{name} must not contain a user name, a password or a query, because other users of the machine can"
+                " see the value on the command line of Spark: copy the files to this machine, or set"
+                " spark.jars.ivySettings to a file with the address of the repository"
             )
         if name in _REPLACED:
             try:

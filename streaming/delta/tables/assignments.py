@@ -29,8 +29,8 @@ _MISPLACED = pa.struct(
 
 _DRIFT_PARTITIONS = (
     "number of partitions whose owner breaks a rule of the group's own strategy. If `is_group_strategy` is false, the"
-    " value is the number of partitions that would have a different owner if the group used the strategy of this row."
-    " Null if unknown"
+    " value is the number of partitions that would have an owner other than the present one if the group used the"
+    " strategy of this row. Null if unknown"
 )
 _ASSIGNED_BY = (
     "library that computed the assignment: `java`, `librdkafka`, `kafka-python`, `aiokafka`, `kafkajs`, `sarama`,"
@@ -69,15 +69,15 @@ ASSIGNMENT_DRIFT = Table(
                 " stopped. The monitor compares only the last 50 assignments. Each older assignment has only a row for"
                 " the group's own strategy. For the verdict `drift`, the value shows why the monitor checked only the"
                 " rules that all strategies share. If the monitor checked all rules of the strategy, the value is"
-                " empty. For all other verdicts, the value is also empty",
+                " empty. For the remaining verdicts, for example `match`, the value is always empty",
             ),
             int32("drift_partitions", _DRIFT_PARTITIONS),
             column(
                 "misplaced",
                 pa.list_(_MISPLACED),
                 "partitions whose owner breaks a rule, with the actual owners and the expected owner of each"
-                " partition. The expected owner is null if no member should own the partition, or if the previous owner"
-                " must revoke it first. Empty if the verdict is not `drift`",
+                " partition. The expected owner is null if no member should own the partition, or if the previous"
+                " owner must first revoke the partition. Empty if the verdict is not `drift`",
             ),
             texts("violations", "names of the rules that the assignment breaks. Empty if the verdict is not `drift`"),
             text("assigned_by", _ASSIGNED_BY),

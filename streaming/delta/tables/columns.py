@@ -14,7 +14,10 @@ NAMED_PARTITIONS = pa.list_(pa.struct([("topic", pa.string()), ("partition", pa.
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """A table: its name, a description of one row, and its columns. Its hash is the identity, because that is fast."""
+    """A table: its name, a description of one row, and its columns.
+
+    The hash of a table is the identity of the object, because a hash of the schema would be slow.
+    """
 
     name: str
     row: str

@@ -35,11 +35,12 @@ _MEASURED = (
 ASSIGNMENT_IMBALANCE = Table(
     "assignment_imbalance",
     "how evenly the work of one generation is distributed. The column `scope` shows who shares the work: all members,"
-    " all client hosts, or the subscribers of one topic. If `measure` is `partitions`, the monitor writes rows for each"
-    " evaluated generation, but not if its `reason` in `assignment_drift` is `too_many_records`. If `measure` is `lag`"
-    " or `throughput`, the monitor writes the first row of an assignment when it measures the lag or the throughput for"
-    " the first time. Later, the monitor writes a new row if the score changed by at least ten points since the last"
-    " row. It also writes a new row if `score_reason` or `unknown_reason` changed",
+    " all client hosts, or the subscribers of one topic. If `measure` is `partitions`, the monitor writes rows for"
+    " each evaluated generation. Exception: a generation whose `reason` in `assignment_drift` is `too_many_records`"
+    " has no rows. If `measure` is `lag` or `throughput`, the monitor writes the first row of an assignment when it"
+    " measures the lag or the throughput for the first time. Later, the monitor writes a new row if the score changed"
+    " by at least ten points since the last row. It also writes a new row if `score_reason` or `unknown_reason`"
+    " changed",
     pa.schema(
         [
             *_MEASURED,
@@ -89,8 +90,8 @@ ASSIGNMENT_IMBALANCE = Table(
             float64(
                 "score",
                 "fairness score from 0 to 100. The score is 100 if no valid assignment shares the work more evenly."
-                " The score is 0 if a fairer valid assignment exists, but one member or host has all the work. Null if"
-                " unknown (see `score_reason` and `unknown_reason`)",
+                " The score is 0 if one member or host has all the work, although a fairer valid assignment exists."
+                " Null if unknown (see `score_reason` and `unknown_reason`)",
             ),
             text(
                 "score_reason",
@@ -117,10 +118,11 @@ ASSIGNMENT_IMBALANCE = Table(
                 " Topic skew means that the same members have the extra partitions of several topics. The field"
                 " `members` contains the members with the most extra partitions (at most ten members). All these"
                 " members have an extra partition in the same number of topics. The field `topics` is the number of"
-                " these topics. The field `surplus_partitions` compares the partitions that the busiest members own"
-                " together: their number now, minus their number in the fairest valid assignment. Null if there is no"
-                " skew, if `measure` is not `partitions`, or if `scope` is not `member`. To find the strategy that"
-                " removes the skew, use the column `removes_topic_skew` of the table `what_if`",
+                " these topics. The field `surplus_partitions` is the number of partitions that the busiest members"
+                " own together, minus the number that the busiest members would own together in the fairest valid"
+                " assignment. Null if there is no skew, if `measure` is not `partitions`, or if `scope` is not"
+                " `member`. To find the strategy that removes the skew, use the column `removes_topic_skew` of the"
+                " table `what_if`",
             ),
             NOT_KNOWN,
         ]
@@ -176,8 +178,9 @@ WHAT_IF = Table(
             int32("unassigned_partitions", "number of partitions without an owner"),
             int32(
                 "widest_topic_spread",
-                "largest spread of all topics. For example, a topic has the spread 2 if one subscriber owns three of"
-                " its partitions, and each other subscriber owns one",
+                "largest spread of all topics. The spread of a topic is the largest number of its partitions that one"
+                " subscriber owns, minus the smallest number. For example, the spread is 2 if one subscriber owns"
+                " three partitions of the topic, and each other subscriber owns one",
             ),
             text(
                 "widest_spread_topic",

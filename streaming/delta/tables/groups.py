@@ -289,8 +289,8 @@ GROUP_CONDITIONS = Table(
             ),
             time(
                 "read_up_to_time",
-                "progress of the monitor at this sample: it had read all records of the group up to this time. Null if"
-                " `is_repeated` is true, or if the group no longer exists",
+                "progress of the monitor at this sample: the monitor had read all records of the group up to this"
+                " time. Null if `is_repeated` is true, or if the group no longer exists",
             ),
         ]
     ),
@@ -344,23 +344,23 @@ COMMIT_GAPS = Table(
             ),
             int64(
                 "recommitted_records",
-                "number of records that the group read again, because committed offsets decreased during the rebalance."
-                " The value is the sum of these decreases in all partitions. The real number can be larger, because the"
-                " value does not include records that members read but did not commit. Null if unknown, or if no"
-                " partition has a commit both before and after the rebalance. Also null if it is possible that an"
-                " operator reset the offsets, or if a client committed an offset that no log has",
+                "number of records that the group read again, because committed offsets decreased during the"
+                " rebalance. The value is the sum of these decreases in all partitions. The real number can be larger,"
+                " because the value does not include records that members read but did not commit. Null if unknown, or"
+                " if no partition has a commit both before and after the rebalance. Also null if it is possible that"
+                " an operator reset the offsets, or if a client committed an impossible offset, for example 2^63 - 1",
             ),
             text(
                 "closed_by",
                 "reason why the monitor closed the gap. `all_committed` means that each partition with a commit before"
                 " the rebalance has a new commit. Partitions whose committed offset no longer exists are ignored."
-                " `next_rebalance` means that the next rebalance started, or that the group was upgraded or downgraded."
-                " `round_passed` means that more than `evaluation.stuck_after_seconds` have passed since the rebalance."
-                " `group_deleted` means that the group was deleted while the gap was open. The monitor writes this row"
-                " only after it has read a later record in the same `__consumer_offsets` partition. Kafka usually"
-                " deletes the commits of a group before the group. Then the value is `all_committed`, and the monitor"
-                " writes the row at once."
-                " `nothing_before` means that the group had no commit before the rebalance",
+                " `next_rebalance` means that the next rebalance started, or that the group was upgraded or"
+                " downgraded. `round_passed` means that more than `evaluation.stuck_after_seconds` have passed since"
+                " the rebalance. `group_deleted` means that the group was deleted while the gap was open. The monitor"
+                " writes this row only after it has read a later record in the same `__consumer_offsets` partition."
+                " However, Kafka usually deletes the commits of a group before it deletes the group. Then the value is"
+                " `all_committed`, and the monitor writes the row at once. `nothing_before` means that the group had"
+                " no commit before the rebalance",
             ),
             time(
                 "last_commit_time",

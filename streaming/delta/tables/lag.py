@@ -29,13 +29,13 @@ Either the committed offset no longer exists, or the group no longer reads the t
 GROUP_LAG = Table(
     "group_lag",
     "the lag of one group in one partition at one sample. Only partitions with a committed offset have rows. The"
-    " monitor writes to the table every `sampling.lag_table_seconds`. Each write contains the partitions whose offsets"
-    " or lag changed since the last write. If nothing changed, the write contains one unchanged row, which proves that"
-    " the monitor measured the cluster. The first write of each UTC date contains all partitions. So all values are"
-    " those at `sampled_time`, which can be up to one day ago if the offsets stand still. If the group's"
-    " commit for a partition was deleted or expired, or if the group no longer reads the topic, the monitor writes one"
-    f" final row for the partition. In this row, `unknown_reason` is `{OFFSET_DELETED}` or `{NOT_SUBSCRIBED}`, and all"
-    " other columns after `partition` are null",
+    " monitor writes to the table every `sampling.lag_table_seconds`. Each time, it writes rows only for the"
+    " partitions whose offsets or lag changed since the previous time. If nothing changed, it writes one unchanged"
+    " row, which proves that the monitor measured the cluster. The first time on each UTC date, it writes rows for all"
+    " partitions. So if the offsets stand still, the last row of a partition can be up to one day old. All values of a"
+    " row are those at `sampled_time`. If the group's commit for a partition was deleted or expired, or if the group"
+    " no longer reads the topic, the monitor writes one final row for the partition. In this row, `unknown_reason` is"
+    f" `{OFFSET_DELETED}` or `{NOT_SUBSCRIBED}`, and all other columns after `partition` are null",
     pa.schema(
         [
             *SAMPLED_PARTITION,
@@ -99,11 +99,12 @@ GROUP_LAG = Table(
 PARTITION_STATUS = Table(
     "partition_status",
     "the status of one group in one partition at one sample. Only partitions with a committed offset have rows. The"
-    " monitor writes to the table every `sampling.lag_table_seconds`. Each write contains the partitions whose `status`"
-    " or `records_lost` changed since the last write. The first write of each UTC date contains all partitions. So the"
-    " values of all other columns are those at `sampled_time`, which can be up to one day ago. If the"
-    " group's commit for a partition was deleted or expired, or if the group no longer reads the topic, the monitor"
-    " writes one final row for the partition. In this row, all columns after `partition` are null",
+    " monitor writes to the table every `sampling.lag_table_seconds`. Each time, it writes rows only for the"
+    " partitions whose `status` or `records_lost` changed since the previous time. The first time on each UTC date, it"
+    " writes rows for all partitions. So the values of all other columns can be up to one day old. All values of a row"
+    " are those at `sampled_time`. If the group's commit for a partition was deleted or expired, or if the group no"
+    " longer reads the topic, the monitor writes one final row for the partition. In this row, all columns after"
+    " `partition` are null",
     pa.schema(
         [
             *SAMPLED_PARTITION,

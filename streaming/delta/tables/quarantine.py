@@ -29,10 +29,10 @@ QUARANTINE = Table(
             int64("value_bytes", "size of the complete value of the record, in bytes"),
             int64(
                 "records",
-                "number of records that the row describes, normally 1. In each batch, the limit for each"
-                " `__consumer_offsets` partition is 1 MiB of undecodable records. Above this limit, all records with"
-                " the same reason share one row. The shared row contains no key, no value and no field. In a shared"
-                " row, `offsets_topic_offset` is the offset of the last record",
+                "number of records that the row describes, normally 1. In each batch, at most 1 MiB of the undecodable"
+                " records of each `__consumer_offsets` partition have their own rows. All later records with the same"
+                " reason share one row. The shared row contains no key, no value and no field. In a shared row,"
+                " `offsets_topic_offset` is the offset of the last record",
             ),
             int64("first_offset", "offset of the first record that the row describes"),
         ]

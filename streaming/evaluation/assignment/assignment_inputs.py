@@ -28,7 +28,10 @@ from streaming.protocol.classic import ClassicMember, GroupMetadata
 GENERATION_SINCE = 2
 """The first version of the subscription format with the field `generationId` (KIP-792)."""
 RACKS_SINCE = 3
-"""The first version of the subscription format with the field `rackId` (KIP-881). Older libraries ignore racks."""
+"""The first version of the subscription format with the field `rackId` (KIP-881).
+
+Leaders that send an older version ignore racks.
+"""
 
 Owners = Mapping[TopicPartition, tuple[str, ...]]
 """The owners of each partition. A valid assignment has one owner per partition."""
@@ -109,7 +112,7 @@ def group_spec(snapshot: GroupSnapshot, metadata: GroupMetadata) -> GroupSpec:
 
 
 def _reads_fields_of(version: int, metadata: GroupMetadata) -> bool:
-    """Return False if the leader's own subscription has an older version. If its version is unknown, return True."""
+    """Return False if the leader's own subscription has a version below `version`. If it is unknown, return True."""
     leader = next((member for member in metadata.members if member.member_id == metadata.leader), None)
     subscription = leader.subscription if leader else None
     return subscription is None or subscription.version >= version
@@ -130,8 +133,9 @@ def _member_subscription(
 ) -> MemberSubscription:
     """Return a member with its claim (`group.claims`).
 
-    If a leader knows the field `generationId`, it compares the first of two claims by this field, even if the member
-    does not send the field. Older leaders compare the generations of both claims.
+    If two members claim the same partition, the leader compares the generations of the two claims. If the leader knows
+    the field `generationId`, it uses this field for the claim that it reads first, even if the member does not send the
+    field. Leaders that do not know the field use the generations in both claims.
     """
     subscription = member.subscription
     if subscription is None:

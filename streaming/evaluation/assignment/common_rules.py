@@ -61,7 +61,8 @@ class Unowned(msgspec.Struct, frozen=True):
 class RuleViolations(msgspec.Struct, frozen=True):
     """The partitions of one group that break a common rule, in sorted order.
 
-    If `is_known` is False, `unowned` contains the last known unowned partitions, and the rest is incomplete (rule 2).
+    If `is_known` is False, `unowned` contains the last known unowned partitions, and the other fields can be incomplete
+    (rule 2).
     """
 
     unowned: tuple[Unowned, ...] = ()
@@ -112,7 +113,10 @@ def rule_violations(snapshot: GroupSnapshot, previous: RuleViolations | None) ->
 
 
 def with_unowned(snapshot: GroupSnapshot, previous: RuleViolations | None) -> RuleViolations | None:
-    """Check only rule 3, at each record, because each can set the start time of an unowned partition (rule 4)."""
+    """Check only rule 3.
+
+    This is done at each record, because each record can set the start time of an unowned partition (rule 4).
+    """
     is_unreadable = snapshot.state == UNKNOWN and snapshot.classic is None and snapshot.modern is None
     if previous is not None and is_unreadable:
         return RuleViolations(previous.unowned, is_known=False)
@@ -176,7 +180,7 @@ def _find_unowned(
         is_older = sampled.sampled_at_ms < written_at_ms
         did_exist = is_older or is_certain(snapshot, sampled)
         since_ms = written_at_ms if did_exist else max(written_at_ms, sampled.known_since_ms)
-        proven = max(held, default=-1) + 1 if is_older else count  # partitions with a lower number certainly exist
+        proven = max(held, default=-1) + 1 if is_older else count  # partitions below this number certainly exist
         for partition in range(count):
             at = topic, partition
             if partition not in held:

@@ -10,7 +10,7 @@ the group's own strategy, the first rule that applies determines the verdict:
 
    - `metadata_missing`: the partition count of a subscribed topic is unknown. If an outdated sample may cause a wrong
      `drift`, the verdict is also `unknown` with this reason. An outdated sample is older than the record and
-     contradicts the record (`sampled_topics`). Rule 7 has the same reason for racks.
+     contradicts the record (`sampled_topics`). Rule 7 uses the same reason for racks.
    - `member_subscription`, `member_assignment`: the subscription or the assignment of a member cannot be decoded.
    - `target_assignment`: no record has the target of a KIP-848 member.
    - `resolved_regex`: the topics of a KIP-848 member's regular expression are unknown. Coordinators never return the
@@ -27,19 +27,20 @@ the group's own strategy, the first rule that applies determines the verdict:
    owner, because they are new. Rule 4 does not apply if the leader certainly knew the sampled count (`sampled_topics`).
 5. The verdict is `drift` if the assignment breaks a rule (`assignors.fairness.invariants`). The verdict names the
    broken rules. For each partition whose owner breaks a rule, the verdict names the actual owner and the expected
-   owner. If a partition was handed over early, its expected owner is the previous owner, if this member still has the
-   partition. Otherwise the partition has no expected owner, because the previous owner must revoke it first. Java
-   leaders from 2.8.1 to 3.4.0 hand over early if the previous owner missed a rebalance (KAFKA-14639). This is also
-   drift. The balance rule depends on the leader's library (`leader`). If the library is unknown, the monitor checks
-   only the rules that all libraries follow.
+   owner. For a partition that was handed over early, the expected owner is the previous owner if this member still has
+   the partition. Otherwise, the partition has no expected owner, because the previous owner must revoke the partition
+   first. Java leaders from 2.8.1 to 3.4.0 hand over partitions early if the previous owner missed a rebalance
+   (KAFKA-14639). This is also drift. The balance rule depends on the leader's library (`leader`). If the library is
+   unknown, the monitor checks only the rules that all libraries follow.
 6. The verdict is `withheld` in the first round of a cooperative rebalance (KIP-429). In the first round, partitions
    without an owner are normal, because members must revoke these partitions first.
 7. The verdict is `drift` with the violation `replay_differs` if the strategy has exactly one correct result. A user's
    own strategy has one correct result. `range` and `roundrobin` have one correct result if the library of the leader is
-   Java or librdkafka (librdkafka: only without racks). Exception: if the strategy can use racks and a member has a
-   rack, the leader possibly used racks that differ from the sampled racks (`sampled_topics`, rules 6 and 7). Then the
-   verdict is `unknown`. The reason is `metadata_missing` until the racks were sampled after the record, and then
-   `metadata_changed`. `roundrobin` uses no racks.
+   Java. If the library is librdkafka, they have one correct result only without racks. Exception: if the strategy can
+   use racks and a member has a rack, the leader possibly used racks that differ from the sampled racks
+   (`sampled_topics`, rules 6 and 7). Then the verdict is `unknown`. The reason is `metadata_missing` until the racks
+   were sampled after the record, and then `metadata_changed`. The exception does not apply to `roundrobin`, which uses
+   no racks.
 8. The verdict is `equivalent` if the strategy has many correct results, and the actual assignment follows the balance
    rule. Sticky strategies and the strategies of kafka-go have many correct results. The result of a kafka-go strategy
    depends on the order of the partitions in the broker's response.
@@ -167,8 +168,8 @@ def strategy_drift(
 def evaluate_common_rules(inputs: AssignmentInputs, strategy: str, reason: str) -> StrategyDrift:
     """Check only the common rules (rule 1).
 
-    If a member did not revoke an unassigned partition before it joined, the partition may be withheld. Then it does not
-    break the rule `unassigned`.
+    If a member did not revoke an unassigned partition before it joined, the partition may be withheld. Then the
+    partition does not break the rule `unassigned`.
     """
     is_uncertain = inputs.unknown_inputs or inputs.unknown_topics or inputs.changed_topics or inputs.stale_topics
     checked = {

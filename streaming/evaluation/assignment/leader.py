@@ -142,7 +142,8 @@ def leader_of(metadata: GroupMetadata) -> Leader:
 def _has_default_client_id(leader: ClassicMember, library: str) -> bool:
     """Return True if the leader has the default client id of `library`.
 
-    The member id of a dynamic member begins with its client id, and of a static member with its instance id.
+    The member id of a dynamic member begins with its client id. The member id of a static member begins with its
+    instance id.
     """
     default = DEFAULT_CLIENT_IDS.get(library)
     return default is not None and (leader.member_id.startswith(default) or f"{leader.client_id}-".startswith(default))
@@ -152,7 +153,7 @@ def promised_balance(leader: Leader, strategy: str) -> str | None:
     """Return the strategy whose balance rule the leader follows, or None if unknown.
 
     The balance rules are in `assignors.fairness.balance_rules`. For each topic, the `roundrobin` of kafka-go starts
-    again at the first member. So the first members can get an extra partition of every topic.
+    again at the first member. So the first members can get an extra partition of every topic, as with `range`.
 
     >>> promised_balance(Leader(KAFKA_GO, (), (KAFKA_GO,)), "roundrobin")
     'range'
@@ -185,8 +186,8 @@ def _user_data_kind(user_data: bytes | None) -> str:
 def _assignment_form(members: Iterable[ClassicMember]) -> tuple[int, frozenset[str], bool] | None:
     """Return the three fields of `_RecordForm` that describe the assignments.
 
-    Return None if no member has an assignment, or if the versions of the assignments differ. A leader writes the same
-    version into all assignments.
+    Return None if no member has an assignment. Also return None if the versions of the assignments differ, because a
+    leader writes the same version into all assignments.
     """
     known = [(member.subscription, member.assignment) for member in members if member.assignment]
     pairs = [(joined, assigned) for joined, assigned in known if assigned.version is not None]
@@ -230,7 +231,10 @@ def _is_librdkafka(written: _RecordForm) -> bool:
 
 
 def _is_version_0(written: _RecordForm, *claims: str) -> bool:
-    """Return True for version 0 and empty user data. If the strategy is `sticky`, a subscription can have `claims`."""
+    """Return True for version 0 and empty user data.
+
+    If the strategy is `sticky`, the user data of the subscription can also have one of the kinds in `claims`.
+    """
     kinds = {EMPTY, *claims} if written.protocol == "sticky" else {EMPTY}
     is_version_0 = (written.assignment_version, written.version) == (0, 0)
     return is_version_0 and written.assignments == {EMPTY} and written.user_data in kinds

@@ -39,7 +39,7 @@ def repair_assignment(inputs: AssignmentInputs, balance: str | None) -> GroupAss
 def _claiming_owned(
     inputs: AssignmentInputs, partitions: Mapping[str, int], members: Iterable[MemberSubscription]
 ) -> GroupSpec:
-    """Return the group, with the actual partitions as claims. Without racks, because no rule depends on racks."""
+    """Return the group, with the actual partitions as claims. It has no racks, because no rule depends on racks."""
     listed = tuple(members)
     subscriptions = dict(zip((one.member_id for one in listed), distinct_subscriptions(listed), strict=True))
     held: dict[str, list[TopicPartition]] = defaultdict(list)

@@ -37,7 +37,7 @@ from streaming.group.members import members
 from streaming.group.snapshot import GroupSnapshot
 
 METADATA_MISSING, METADATA_CHANGED = "metadata_missing", "metadata_changed"
-"""Reasons of the verdict `unknown`: a later sample is needed, or the leader possibly used different metadata."""
+"""Reasons of the verdict `unknown`: a sample after the record is needed, or the leader possibly used other metadata."""
 
 METADATA_MAX_AGE_MS = 300_000
 """The default of the consumer setting `metadata.max.age.ms`. No record contains the leader's value."""
@@ -81,7 +81,7 @@ def changed_topics(snapshot: GroupSnapshot, owners: Iterable[TopicPartition]) ->
 
 
 def is_later(snapshot: GroupSnapshot, sampled: TopicMetadata) -> bool:
-    """Return True if the sample is as new as the record (polling mode: as the poll), or newer."""
+    """Return True if the sample is not older than the record (in the polling mode: not older than the poll)."""
     return snapshot.position is not None and sampled.sampled_at_ms >= snapshot.position.timestamp_ms
 
 
@@ -99,7 +99,7 @@ def is_certain(snapshot: GroupSnapshot, sampled: TopicMetadata, max_age_ms: int 
 def why_racks_are_uncertain(snapshot: GroupSnapshot) -> str:
     """Return the reason why the leader possibly used racks that differ from the sampled racks (rules 6, 7), or "".
 
-    METADATA_MISSING: the racks of a topic were not sampled after the record or poll. Such a sample is needed.
+    The reason is METADATA_MISSING if the racks of a topic were not sampled after the record or poll.
     """
     if snapshot.classic is None or snapshot.position is None:
         return ""

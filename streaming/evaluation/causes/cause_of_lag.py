@@ -4,18 +4,18 @@ A group has a cause only if at least one of its partitions is late (`lateness.py
 minutes (`evaluation.lag.rates`). Rules 2 to 9 ignore late partitions that are blocked by an open transaction.
 
 1. `unknown` (`open_transaction`): an open transaction blocks every late partition.
-2. `rebalancing`: the *lost time* explains the lag. Lost time is the time without commits around rebalances, without
-   the time in which the group had no members (`late_group.py`, rule 4). The *window* is the time since records began to
+2. `rebalancing`: the *lost time* explains the lag. Lost time is the time without commits around rebalances, minus the
+   time in which the group had no members (`late_group.py`, rule 4). The *window* is the time since records began to
    wait, but at most WINDOW_MS (`late_group.py`, rule 2). The rule applies in three cases. Case a: the lost time is at
    least half of the window. Case b: two statements are true. The lost time is at least EXPLAINING_SHARE of the window.
    In the rest of the window, the group consumed the late partitions at least as fast as producers wrote to them. Case
    c: the window contains at least MIN_REBALANCES rebalances, and the group had no commit in the last STOPPED_MS.
-3. `stopped`: the rule applies in three cases. Case a (`no_members`): all members have left, and the group had no
-   commit in the last STOPPED_MS. Case b (`no_owner`): no late partition has an owner. Case c: all late partitions have
-   the status STOP or STALL, and no other partition had a commit in the last STOPPED_MS. The reason is `no_members` if
-   the group has no members and each late partition has the status STOP. Otherwise, the reason is `no_commits`. For a
-   group that only commits offsets (`assign()` in the Java client), case a does not apply. Such a group never has
-   members, and it may commit only every few minutes.
+3. `stopped`: the rule applies in three cases. Case a (`no_members`): all members have left, and the group had no commit
+   in the last STOPPED_MS. Case b (`no_owner`): no late partition has an owner. Case c: all late partitions have the
+   status STOP or STALL, and no other partition had a commit in the last STOPPED_MS. In case c, the reason is
+   `no_members` if the group has no members and each late partition has the status STOP. Otherwise, the reason is
+   `no_commits`. For a group that only commits offsets (`assign()` in the Java client), case a does not apply. Such a
+   group never has members, and it may commit only every few minutes. So case a would apply by mistake.
 4. `unknown` (`owners_unknown`, `rates_unknown`): the owner or a rate of a partition is unknown. Rules 5 to 9 compare
    rates of members, so all owners and rates must be known.
 5. `unknown` (`catching_up`): the group consumes the late partitions faster than producers write to them. So the cause

@@ -6,7 +6,7 @@
    most WINDOW_MS.
 3. A followed group has a cause only if one of its partitions is late.
 4. Lost time is the time without commits around rebalances. The time before the group got members is not lost time,
-   because nobody could commit. So of a commit gap that closes between two samples, at most the time since the group got
+   because nobody could commit. So if a commit gap closes between two samples, at most the time since the group got
    members counts.
 """
 
@@ -30,9 +30,9 @@ from streaming.group.members import GroupMember
 class SampledGroup:
     """One sample of a group whose records wait. None means unknown.
 
-    Rule 2 of `lateness.py` applies to the partitions in `behind`, and rule 4 to the partitions in `stopped`. `behind`
-    contains the lag in seconds of each partition at its last commit. The partitions in `lost` perhaps lost unread
-    records since the previous sample (rule 5 of `lateness.py`). `members` is None if the records of a member are
+    Rule 2 of `lateness.py` applies to the partitions in `behind`, and rule 4 applies to the partitions in `stopped`.
+    `behind` contains the lag in seconds of each partition at its last commit. The partitions in `lost` may have lost
+    unread records since the previous sample (rule 5 of `lateness.py`). `members` is None if the records of a member are
     missing, or if the group only commits offsets. For a group that only commits offsets, `member_count` comes from the
     listing of groups. `empty` contains the partitions without records. `lost_ms` includes the rebalance in progress.
     `lost_ms` and `rebalances` are totals since the monitor first detected the group. `members_since_ms` is the last
@@ -66,7 +66,7 @@ class Totals(NamedTuple):
 
 @dataclass(frozen=True)
 class LateGroup:
-    """The state of a followed group between two samples. `totals` belong to the samples in the window."""
+    """The state of a followed group between two samples. `totals` contains the totals at each sample in the window."""
 
     behind: Mapping[TopicPartition, Behind] = field(default_factory=dict)
     capacities: Mapping[str, Capacity] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class ExplainedLag(NamedTuple):
 
 
 def follow(known: LateGroup | None, sampled: SampledGroup) -> tuple[LateGroup, ExplainedLag | None]:
-    """Return the state after this sample, and the explanation of the lag, or None if no partition is late (rule 3)."""
+    """Return the state after this sample, and the explanation of the lag (None if no partition is late, rule 3)."""
     known = known or LateGroup()
     now_ms = sampled.sampled_at_ms
     blocked = {one.key for one in sampled.partitions if one.is_blocked}

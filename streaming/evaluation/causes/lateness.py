@@ -3,9 +3,10 @@
 1. Records of a partition *wait* if its lag in seconds is at least WAITING_SECONDS. If only a lower bound of the lag is
    known, the bound is compared with WAITING_SECONDS. If the lag in seconds is unknown, the records do not wait.
 2. A partition is *behind* if its records wait, and the lag was already at least WAITING_SECONDS at the last commit. So
-   a group that reads everything and commits once per five minutes is never behind. If an open transaction blocks the
-   partition for at least BLOCKED_SECONDS, it is also behind, because many clients commit only after new records.
-   Shorter transactions are normal: a producer of Flink keeps its transaction open until the next checkpoint.
+   a group that reads everything and commits once per five minutes is never behind. If an open transaction has blocked
+   the partition for at least BLOCKED_SECONDS, the lag at the last commit does not matter, because many clients commit
+   only after new records. Shorter transactions are normal: a producer of Flink keeps its transaction open until the
+   next checkpoint.
 3. A partition is *late* if it has been behind at MIN_SAMPLES or more samples in a row, and for at least LATE_MS. After
    a sample at which the partition is not behind, the count starts again. The count also starts again when an open
    transaction begins to block the partition, and when the transaction ends.
@@ -13,12 +14,12 @@
    means that the last commit is old (`status.py`).
 5. The *speed* of a partition shows how fast the group has consumed the partition since the sample with the largest lag
    in seconds (at the last commit). The speed is 2 if the lag has decreased by one second per second. The speed is
-   unknown if the lag has decreased by less than MIN_DECREASE_SECONDS. Otherwise, the speed would vary from commit to
-   commit. The speed is also unknown if the sample with the largest lag is more than WINDOW_MS old (`rates.py`). Then
-   the average rates cover the same time. Before, they also cover earlier time, for example a time in which the members
-   hung. If only a lower bound of the lag is known, the bound increases, so the speed is unknown. A loss of unread
-   records also decreases the lag. So after a sample with lost records, or with a step that crosses the log start (rule
-   7 of `rates.py`), earlier samples do not count.
+   unknown if the lag has decreased by less than MIN_DECREASE_SECONDS. Without this limit, the speed would vary from
+   commit to commit. The speed is also unknown if the sample with the largest lag is more than WINDOW_MS old
+   (`rates.py`). Then the average rates cover the same time, so the speed is not needed. Before that, the average rates
+   also cover earlier time, for example a time in which the members hung. If only a lower bound of the lag is known, the
+   bound increases, so the speed is unknown. A loss of unread records also decreases the lag. So after a sample with
+   lost records, or with a step that crosses the log start (rule 7 of `rates.py`), earlier samples do not count.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Behind(NamedTuple):
     """How long a partition has been behind: the time of the first sample, and the number of samples.
 
     `seconds` is the lag in seconds at the last commit before the latest sample. `largest_seconds` is the largest such
-    value, at the sample of the time `largest_ms`.
+    value. `largest_ms` is the time of the sample with this value.
     """
 
     since_ms: int

@@ -77,7 +77,7 @@ class ConditionChange:
 
 @dataclass(frozen=True, slots=True)
 class ConditionInputs:
-    """The inputs of one evaluation. The last three fields are by group id.
+    """The inputs of one evaluation. The keys of the last three fields are group ids.
 
     `now_ms` maps each `__consumer_offsets` partition to the time up to which the partition was read. The key -1 is used
     for groups in the polling mode. Partitions that are blocked by an open transaction are absent.
@@ -323,7 +323,7 @@ class ConditionTracker:
 def _silence_conditions(
     snapshot: GroupSnapshot, inputs: ConditionInputs, commits: GroupCommits | None, now_ms: int, limits: Limits
 ) -> Mapping[str, str | None]:
-    """Evaluate rules 11 to 13 of `silence.py`. At most one of the two conditions is active."""
+    """Evaluate rules 11 to 13 of `silence.py`. At most one of `stuck_rebalance` and `silent_group` is active."""
     group_id, listing = snapshot.group_id, inputs.listing
     listed = listing.groups.get(group_id) if listing else None
     if listing and listed is None and listing.is_complete:

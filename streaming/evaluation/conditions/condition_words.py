@@ -2,8 +2,9 @@
 
 The text contains member names exactly as the members sent them. Every caller must escape the text before printing.
 
-A group state keeps only the last KEPT_REBALANCES rebalances. If all of them are in the window, the window can contain
-more rebalances. Then the text does not show the counts as the counts of the whole window (`_is_cut`).
+A group state keeps only the last KEPT_REBALANCES rebalances. If all of them are in the window, older rebalances can be
+in the window, too. Then the counts can be too low, so the text contains `at least` or `in the last N rebalances`
+(`_is_cut`).
 """
 
 from __future__ import annotations

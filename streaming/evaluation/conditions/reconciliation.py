@@ -4,9 +4,9 @@ The coordinator gives each member a target assignment. The member first revokes 
 target. Then the member takes the partitions of its target that no other member owns. The current assignment of the
 member shows the progress of the member. The rule numbers continue after those of `silence.py`:
 
-15. A member *lags* its target until the member is Stable at the epoch of the target. At the first sample that shows
-    the lag, its start time is set to the time of the group's last record. The lag may have started earlier, so the
-    reported duration is a lower bound. When the member makes progress, the start time is set again in the same way.
+15. A member *lags* its target until the member is Stable at the epoch of the target. At the first sample that shows the
+    lag, the start time of the lag is set to the time of the group's last record. The lag may have started earlier, so
+    the reported duration is a lower bound. When the member makes progress, the start time is set again in the same way.
     Progress is a new epoch, revoked partitions or new partitions.
 16. `stuck_reconciliation`: a member lags its target for longer than its rebalance timeout. A member must revoke its
     partitions within its rebalance timeout. In the polling mode the rebalance timeout is unknown, so the limit is

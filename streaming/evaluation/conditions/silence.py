@@ -137,10 +137,11 @@ def silent_static_owners(
 
 
 class Silence:
-    """The commits of all groups at one sample, evaluated in whole columns. `ends` must contain the sample.
+    """The commits of all groups at one sample, evaluated in whole columns.
 
-    `ahead_ms` is the time of the coordinator's clock minus the cluster's time, for each row of `lag`. "Now" and the
-    times of records come from the coordinator's clock. So the results contain the times of commits by this clock.
+    `ends` must contain the end offsets of this sample. `ahead_ms` is the time of the coordinator's clock minus the
+    cluster's time, for each row of `lag`. "Now" and the times of records come from the coordinator's clock. So the
+    results contain the times of commits by this clock.
     """
 
     def __init__(
@@ -222,7 +223,10 @@ class CommitsByPartition:
         self._growing = silence.growing_rows(set(missing))
 
     def of_group(self, group_id: str, owned: OwnedPartitions) -> PartitionCommits | None:
-        """Return the group's commits, or None. `waiting` also contains owned partitions without a commit (rule 10)."""
+        """Return the group's commits, or None if the group has no commits.
+
+        `waiting` also contains partitions in which records wait and that the group has never committed (rule 10).
+        """
         committed = self._committed.get(group_id)
         if committed is None:
             return None
@@ -237,7 +241,7 @@ class CommitsByPartition:
 
 
 def _waits(partitions: pa.Table, ends: SampledOffsets, limits: Limits, since_ms: int) -> tuple[BoolArray, BoolArray]:
-    """Return whether records wait in each committed partition (rule 10), and whether it is unknown."""
+    """For each committed partition, return whether records wait (rule 10), and whether this is unknown."""
     records, seconds = partitions["lag"], partitions["lag_seconds"]
     is_none = pc.or_kleene(pc.less_equal(records, limits.allowed_lag), partitions["is_blocked"])
     is_long = pc.greater(seconds, limits.stuck_after_seconds)

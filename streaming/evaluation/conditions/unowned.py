@@ -8,8 +8,8 @@ Rules:
    records of the partition wait: end offset minus log start offset. If the number for one partition is unknown, the sum
    for the group is unknown.
 3. `unowned_partitions`: a partition has had no owner for longer than `stuck_after_seconds`. Withheld partitions are
-   included. Normally, the next cooperative round assigns them before `stuck_after_seconds` have passed. If a listing
-   shows the group in a rebalance, the condition is unknown.
+   included, because the next cooperative round should assign them before `stuck_after_seconds` have passed. If a
+   listing shows the group in a rebalance, the condition is unknown.
 """
 
 from __future__ import annotations

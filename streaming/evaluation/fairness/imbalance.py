@@ -22,9 +22,9 @@ has at least two partitions in every assignment. Rules:
 
    - `metadata_missing`: the partition count of a topic is unknown.
    - `metadata_changed`: the leader possibly used a different partition count of a topic (`sampled_topics`).
-   - `law_broken`: a partition has two owners, a partition does not exist, an owner is not a member, or an owner does
-     not subscribe to the topic.
-   - `partitions_shared`: a partition has two owners, as the strategy permits.
+   - `law_broken`: a partition has two owners although the strategy does not permit this, a partition does not exist, an
+     owner is not a member, or an owner does not subscribe to the topic.
+   - `partitions_shared`: a partition has two owners, and the strategy permits this.
    - `partitions_unassigned`: partitions have no owner, for example between two cooperative rounds. Topics in which all
      partitions have owners still have scores.
    - `subscriptions_too_many`: the members have too many different subscriptions, so the fairest assignment is unknown.
@@ -62,10 +62,11 @@ Weights = Mapping[TopicPartition, float | None]
 class Imbalance(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """The distribution of one kind of work among one kind of participants. Amounts have the unit of `measure`.
 
-    `busiest` is the name of the participant with the most work (of several: the first in sorted order). `idle` is the
-    number of participants without a partition. `idle_in_any_assignment` is the number of participants that would be
-    idle even in the fairest assignment. Both are None for the measures lag and throughput. `excess` is `largest` minus
-    the largest amount in the fairest distribution, but at least 0. Ratios are None if there is no work (`total` is 0).
+    `busiest` is the name of the participant with the most work. If several participants have the most work, `busiest`
+    is the first of them in sorted order. `idle` is the number of participants without a partition.
+    `idle_in_any_assignment` is the number of participants that would be idle even in the fairest assignment. Both are
+    None for the measures lag and throughput. `excess` is `largest` minus the largest amount in the fairest
+    distribution, but at least 0. Ratios are None if there is no work (`total` is 0).
     """
 
     measure: str

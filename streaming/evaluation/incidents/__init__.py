@@ -7,7 +7,7 @@ Evidence (`evidence.py`):
    partition of `__consumer_offsets` has had no leader for LEADERLESS_MS. Evidence is identified by its source, its name
    and its group. So evidence that ends and starts again while its incident is open counts as the same evidence. The
    name of evidence about a cause of lag is the kind of the cause. But the reasons `no_members` and `open_transaction`
-   are names of their own, because they need different advice.
+   are names of their own, because they need advice that differs from the advice for other causes of the same kind.
 2. Some facts are not evidence. `rolling_restart` is a normal deployment. `subscription_mismatch` is harmless and can
    last for months. A cause of lag with the kind `unknown`, and the status REWIND (name `rewound`), are evidence only
    while the lag is above the limit `max_lag_seconds`. For example, producers of Flink keep a transaction open until the
@@ -60,7 +60,7 @@ Life of an incident (`tracker.py`):
     same id. Id and start of an open incident never change, even if earlier evidence joins (exception: rule 16).
 13. An incident stores the ids of all its groups, but lists at most MAX_EVIDENCE facts: the earliest facts. An incident
     with MAX_EVIDENCE facts is *full*. If a group belongs to a full incident, a new fact about the group joins this
-    incident (rule 5). But the facts that it does not list link no evidence. If a full incident has a link by
+    incident (rule 5). But facts that the incident does not list cannot link evidence. If a full incident has a link by
     coordinator or host, all its groups count for rules 6 and 7.
 14. An incident stores at most MAX_LINKS links. Links by coordinator are stored first.
 15. After a restart, the monitor loads the open incidents from the table. So a restart does not change incidents.

@@ -80,9 +80,10 @@ class Incident:
 
     @property
     def shown_at_groups(self) -> frozenset[str]:
-        """The ids of the groups whose reports show this incident: while their listed evidence is active.
+        """The ids of the groups whose reports show this incident.
 
-        A group without listed evidence (rule 13) shows the incident while the incident is active.
+        The report of a group shows the incident while listed evidence of the group is active. A group without listed
+        evidence (rule 13) shows the incident while the incident is active.
         """
         unlisted = frozenset(self.groups) - self.listed_groups if self.quiet_since_ms is None else frozenset()
         return unlisted.union(self.active_groups)

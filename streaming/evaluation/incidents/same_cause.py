@@ -64,7 +64,7 @@ def find_links(
 ) -> Iterator[LinkedEvidence]:
     """Yield sets of linked evidence. A fact can be in several sets.
 
-    `full_incidents` maps each fact that a full incident lists to its incident (rule 13).
+    `full_incidents` maps each fact that a full incident lists to this incident (rule 13).
     """
     for of_group in _by_keys(evidence, lambda one: (one.group_id,)).values():
         yield LinkedEvidence(None, of_group)

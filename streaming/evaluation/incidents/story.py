@@ -208,7 +208,7 @@ def _since_when(incident: Incident, cause: IncidentCause, time_text: TimeText) -
     text = f"The incident started at {time_text(incident.since_ms)}."
     earliest_ms = incident.evidence[0].since_ms
     if earliest_ms < incident.since_ms:
-        text += f" The earliest problem started at {time_text(earliest_ms)}, but joined the incident later."
+        text += f" The earliest problem started at {time_text(earliest_ms)}, but was added to the incident later."
     if cause.evidence[0].since_ms > incident.since_ms:
         text += f" The cause started at {time_text(cause.evidence[0].since_ms)}."
     if incident.merged_into is None and incident.quiet_since_ms is not None:

@@ -17,9 +17,9 @@ No Kafka response contains the broker's time. But a coordinator writes the time 
    interval. Each batch gives only one interval per broker, so a batch with many records has no extra weight.
 4. A clock offset is known if at least MIN_INTERVALS intervals overlap. The overlapping intervals must also be more than
    half of the last INTERVALS intervals. Intervals that are older than KNOWN_FOR_MS are ignored. So the clock offset of
-   an idle broker becomes unknown. Large clock offsets are possible: without a battery, a clock starts at 1970. So a
-   record is ignored if its time differs from the monitor's time by more than MAX_OFFSET_MS. A record without a time
-   (-1) is also ignored.
+   an idle broker becomes unknown. Large clock offsets are possible: without a battery, a clock starts at 1970. So the
+   limit MAX_OFFSET_MS is a hundred years. A record is ignored if its time differs from the monitor's time by more than
+   this limit. A record without a time (-1) is also ignored.
 5. The *correction* is the number that the monitor adds to its own time, to get the broker's time. The correction is 0
    if the interval contains 0. If the interval does not contain 0, the correction is the lower end of the interval. The
    lower end never overestimates the broker's time or the duration of a silence. So a record that is written after a
@@ -27,11 +27,13 @@ No Kafka response contains the broker's time. But a coordinator writes the time 
    contradicts it, also for an idle broker. The maximum error is the width of the interval. The width of the interval
    is the sum of three durations: the time between two successive commits to the broker, the duration of a batch, and
    VISIBLE_AFTER_MS.
-6. If the monitor's clock is set, each correction changes by the same amount in the opposite direction. So the
-   corrected times have no step. But if the whole machine was paused, its time since boot was wrong, and the clock is
-   now right. The next interval decides. If it is nearer to the correction from before the step, all corrections get
-   their earlier values again. A correction is the lower end of a wide interval, so the interval need not contain it.
-   After a step and after a start, a single interval is enough for a broker's correction.
+6. If the monitor's clock is set, each correction changes by the same amount in the opposite direction. So the corrected
+   times have no step. But if the whole machine was paused, its time since boot is wrong and the clock is right, so the
+   corrections from before the step are still correct. The next interval decides which case applies. If this interval is
+   nearer to the correction from before the step than to the changed correction, all corrections get their earlier
+   values again. It is sufficient to be nearer: a correction is the lower end of a wide interval, so the next interval
+   need not contain the correction. After a step and after a start, a single interval is enough for a broker's
+   correction.
 """
 
 from __future__ import annotations
@@ -114,7 +116,7 @@ class BrokerClocks:
         self._measured: set[int] = set()
         """The brokers with an interval since the start or the last step (rule 6)."""
         self._step_ms = 0
-        """The steps since the last decision (rule 6)."""
+        """The sum of the steps since the last decision (rule 6)."""
 
     def add_ends(self, ends: OffsetsTopicEnds) -> None:
         """Add the end offsets of one sample."""
@@ -206,8 +208,8 @@ def _intervals(records: ReceivedRecords, samples: Iterable[OffsetsTopicEnds]) ->
     # One row per sample, one column per partition.
     ended = np.array([_look_up(ends.end_offsets, partitions) for ends in newest_first])
     ended[ended < 0] = np.iinfo(np.int64).max
-    # Records from before the oldest stored sample have no interval. While the monitor reads old records,
-    # it has no intervals.
+    # Records from before the oldest stored sample have no interval. So while the monitor reads old records,
+    # it computes no intervals.
     rows = np.flatnonzero(records.offsets >= ended.min(axis=0)[place])
     for ends, end_offsets in zip(newest_first, ended, strict=True):
         is_first = end_offsets[place[rows]] <= records.offsets[rows]

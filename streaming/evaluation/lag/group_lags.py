@@ -3,7 +3,7 @@
 The lag of a group is null if the lag of one of its partitions is unknown. The number of lost records is null instead of
 0 if the number of one partition is unknown. Rules 10 and 11 of `rates.py` describe when the rates and the time to catch
 up are null. All other values of a group ignore partitions with an unknown value. Burrow shows all statuses that are
-worse than WARN as ERR. This monitor shows the name of the worst status.
+worse than WARN as ERR. Instead, this monitor shows the name of the worst status.
 """
 
 from __future__ import annotations
@@ -119,7 +119,10 @@ def _rates(rows: pa.Table, group_ids: pa.ChunkedArray) -> Mapping[str, pa.Chunke
 def _worst_partitions(
     rows: pa.Table, group_ids: pa.ChunkedArray, largest_seconds: pa.ChunkedArray
 ) -> Mapping[str, pa.ChunkedArray]:
-    """Return the partition with the largest lag in seconds. Of several, the largest lag in records decides."""
+    """Return the partition with the largest lag in seconds.
+
+    If several partitions have this lag in seconds, the largest lag in records decides.
+    """
     of_group = largest_seconds.take(pc.index_in(rows["group_id"], value_set=group_ids))
     is_worst = pc.and_(pc.equal(rows["lag_seconds"], of_group), pc.greater(rows["lag_seconds"], 0))
     order = [("group_id", "ascending"), ("lag", "descending"), ("topic", "ascending"), ("partition", "ascending")]

@@ -8,7 +8,7 @@ negative. An unknown lag is null, and `unknown_reason` is the first of these rea
    hides the commits of all other groups in the same partition. After the end of the transaction, this reason applies
    until the query has read the records that the transaction has hidden.
 2. `topic_deleted`: the broker does not know the topic.
-3. `partition_deleted`: the topic was created again with fewer partitions.
+3. `partition_deleted`: the topic was created again, and the new topic does not have this partition.
 4. `no_end_offset`: the end offset was not sampled, for example because the partition has no leader.
 5. `end_before_commit`: the committed offset is greater than the end offset. There are three possible causes. The topic
    was deleted and created again. The topic lost records in an unclean election. A client committed an offset that never
@@ -19,7 +19,8 @@ negative. An unknown lag is null, and `unknown_reason` is the first of these rea
 
 Lag is counted from `next_offset`. Usually `next_offset` is the committed offset. If no record exists at the committed
 offset, `next_offset` is the offset of the first record after the committed offset. So records that retention has
-deleted are no lag. `unread_offset` is the `next_offset` that the group would have if retention had deleted nothing.
+deleted do not count as lag. `unread_offset` is the `next_offset` that the group would have if retention had deleted
+nothing.
 """
 
 from __future__ import annotations
@@ -138,8 +139,9 @@ class ClusterSample:
         """The current time for the deletion of old values, or None if nothing may be deleted.
 
         If the clocks differ by days, it is unknown which clock is wrong. So a value is deleted only if it is old by the
-        cluster's time, by the monitor's time and by the time of the newest record. After a start, the cluster's time
-        can be as wrong as the monitor's clock. But a broker's clock has reached the time of the newest record.
+        cluster's time, by the monitor's time and by the time of the newest record. The time of the newest record is
+        necessary, because after a start, the cluster's time can be as wrong as the monitor's clock. But a broker's
+        clock has reached the time of the newest record.
         """
         if self.newest_record_ms is None:
             return None
@@ -202,7 +204,7 @@ def _unknown_reason(commits: pa.Table, end: pa.Array, sample: ClusterSample) -> 
 
 
 def blocked_groups(sample: ClusterSample) -> Callable[[str], bool]:
-    """Return a function that checks whether the group's partition is one of the `blocked_partitions`."""
+    """Return a function that checks whether a group belongs to one of the `blocked_partitions`."""
     blocked = blocked_partitions(sample)
     if not blocked:
         return lambda group_id: False  # noqa: ARG005 - no group is blocked
@@ -225,10 +227,11 @@ def with_unread_hidden_ends(
 ) -> ClusterSample:
     """Return the sample with `unread_hidden_ends`. `before` is the previous sample, or None if there is none.
 
-    `positions` are the query's positions before the sample. When a long transaction ends, all groups of its partition
-    would have a lag as long as the transaction. So the partition stays blocked until the query has read all records up
-    to the high watermark of the last sample that showed the transaction. Later records do not count. So the usual delay
-    of the query never blocks a partition. If the log was truncated, only the records that still exist count.
+    `positions` are the query's positions before the sample. Without `unread_hidden_ends`, the end of a long transaction
+    would give all groups of its partition a lag as long as the transaction. So the partition stays blocked until the
+    query has read all records up to the high watermark of the last sample that showed the transaction. Later records do
+    not count. So the usual delay of the query never blocks a partition. If the log was truncated, only the records that
+    still exist count.
 
     >>> during, after = (ClusterSample(0, offsets_topic={0: LogEnds(900, stable)}) for stable in (100, 900))
     >>> [dict(with_unread_hidden_ends(after, during, {0: at}).unread_hidden_ends) for at in (100, 900)]

@@ -34,8 +34,8 @@ class LagEvaluation:
     """The values of all partitions of all groups at one sample.
 
     `partitions` has the columns of LAG_SCHEMA, LAG_SECONDS_SCHEMA, STATUS_SCHEMA, RETENTION_SCHEMA, EXPIRY_SCHEMA and
-    RATES_SCHEMA. `topic_loads` contains the known loads of all sampled topics. `crossed` contains the partitions of
-    groups whose last step between two commits crosses the log start (rule 7 of `rates.py`).
+    RATES_SCHEMA. `topic_loads` contains the known loads of all sampled topics. `crossed` contains each pair of group
+    and partition whose last step between two commits crosses the log start (rule 7 of `rates.py`).
     """
 
     report: LagReport
@@ -174,7 +174,7 @@ def _tails(partitions: pa.Table) -> Tails:
 def read_up_to_of_groups(
     group_ids: pa.ChunkedArray, times_ms: Mapping[int, int | None], sample: ClusterSample, polled_at_ms: int | None
 ) -> pa.Array:
-    """Return for each row the value of the group's partition of `__consumer_offsets`.
+    """Return for each row the value in `times_ms` for the group's partition of `__consumer_offsets`.
 
     Usually, `times_ms` contains the times up to which the monitor has read the partitions.
 

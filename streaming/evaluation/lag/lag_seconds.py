@@ -4,8 +4,8 @@ g is the offset of the record that the group reads next (`next_offset`). The rec
 became greater than g. The monitor knows only samples of the end offset. So the monitor interpolates the write time
 between two samples. The first rule that applies determines the result:
 
-1. `unknown`: the lag in records is unknown (see `lag.py`). The lag is also unknown if the newest end offset is from an
-   earlier sample.
+1. `unknown`: the lag in records is unknown (see `lag.py`). The lag is also unknown if the newest end offset is not from
+   the sample of the report.
 2. `exact` with the lag 0: g is the end offset. The group has read everything.
 3. `at_least`: g is lower than the offset of the oldest point. So the record at g was written before the oldest point
    was sampled. The age of the oldest point is a lower bound of the lag in seconds. After the first sample, the lag is

@@ -14,11 +14,11 @@ last stable offset. In all three cases, the group may have read every record tha
    and its lag is 0. If a fetch finds a record, lag is counted from the record. The monitor stores the result of each
    fetch until the committed offset changes, also after a restart. The next fetch for the same commit starts at the
    offset where the previous fetch ended. If retention has deleted this offset, the next fetch starts at the log start
-   offset. If retention has deleted the next record, lag is counted from the log start offset. A read_committed
-   consumer ignores records of aborted transactions. A read_uncommitted consumer also reads records of aborted
-   transactions. So if a fetch finds only records of aborted transactions, lag and status are unknown, as in rule 4.
-   Compaction can delete a found record later. So if the topic is known to be compacted, a fetch that found a record is
-   repeated after REPEAT_AFTER_MS. The monitor knows this only with the permission DESCRIBE_CONFIGS on the topic.
+   offset. If retention has deleted the next record, lag is counted from the log start offset. A read_committed consumer
+   ignores records of aborted transactions, but a read_uncommitted consumer reads them. So if a fetch finds only records
+   of aborted transactions, lag and status are unknown, as in rule 4. Compaction can delete a found record later. So if
+   the topic is known to be compacted, a fetch that found a record is repeated after REPEAT_AFTER_MS. The monitor knows
+   this only with the permission DESCRIBE_CONFIGS on the topic.
 3. A row is blocked (`is_blocked`) if no record exists between the committed offset and an open transaction. The lag of
    a blocked row is still counted up to the high watermark. A blocked row never has the status STOP and never counts as
    silent. If the committed offset is greater than the last stable offset, the consumer uses read_uncommitted. So the
@@ -143,8 +143,8 @@ class RowsBehind:
     """The rows of a lag report that have unread offsets. Each field has one element per row.
 
     `at` contains the indices of the rows in the lag report. `ends` contains the offsets up to which consumers can read.
-    If an open transaction begins there, `is_open` is True. After an outage, all 100,000 partitions of all groups can
-    have unread offsets. So no code loops over the rows.
+    If an open transaction begins at this offset, `is_open` is True. After an outage, all 100,000 partitions of all
+    groups can have unread offsets. So no code loops over the rows.
     """
 
     at: Int64Array

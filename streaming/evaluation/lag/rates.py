@@ -1,7 +1,7 @@
 """Compute consume rates from committed offsets, and produce rates from sampled end offsets, in records per second.
 
 Both rates are averages over a window of WINDOW_MS (five minutes). An unknown rate is null, never 0. Rules for the
-consume rate of a group partition:
+consume rate of a pair of group and partition:
 
 1. A point is (committed offset, time of the commit). The time of a point is the time of the commit in the cluster's
    time (`stored/commit_times.py`). So it does not matter when the monitor reads the commit. If the time is later than
@@ -26,14 +26,13 @@ consume rate of a group partition:
    window, the rate is 0.
 7. The step between two commits *crosses* the log start if two conditions are true. First, the log start offset is above
    the first committed offset and below the second. Second, the log start offset is at most the end offset of the
-   previous sample. Then retention perhaps deleted records of the step before the group consumed them. So the step
-   counts neither its records nor its time: all earlier points move by the offset and by the time of the step. After a
-   step of WINDOW_MS or more, the points are removed instead.
-   A deletion is not always a loss: every 30 s, Kafka Streams deletes the records of a repartition topic up to a
-   committed offset. Usually, this is the second committed offset of the step, so the first condition is false. If the
-   group commits more often than the monitor samples, the second condition is false while the group has little lag. If
-   the group has more lag, some of its steps do not count. If the monitor samples every 30 s or less often, the rate of
-   such a late group can be unknown.
+   previous sample. Then retention perhaps deleted records of the step before the group consumed them. So neither the
+   records nor the time of the step are counted: all earlier points move by the offset and by the time of the step.
+   After a step of WINDOW_MS or more, the points are removed instead. A deletion is not always a loss: every 30 s, Kafka
+   Streams deletes the records of a repartition topic up to a committed offset. Usually, this is the second committed
+   offset of the step, so the first condition is false. If the group commits more often than the monitor samples, the
+   second condition is false while the group has little lag. If the group has a large lag, some of its steps do not
+   count. If the monitor samples every 30 s or less often, the rate of such a late group can be unknown.
 
 Rules for the produce rate of a topic partition:
 
@@ -72,7 +71,7 @@ WINDOW_MS = 300_000
 MIN_SPAN_MS = 60_000
 SLOT_MS = 30_000
 POINTS = WINDOW_MS // SLOT_MS + 2
-"""Number of points per group partition. The points use 192 bytes."""
+"""Number of points per pair of group and partition. The points use 192 bytes."""
 
 MIN_GAIN = 0.02
 
@@ -252,7 +251,7 @@ def rates(report: LagReport, ends: SampledOffsets, consumed: Float64Array | None
     """Return both rates of each row of the report (RATES_SCHEMA, rule 9). `ends` must contain the report's sample."""
     partitions = report.partitions
     rows = ends.rows(partitions["topic"].combine_chunks(), partitions["partition"].to_numpy())
-    produced = np.append(produce_rates(ends, report.sampled_at_ms), np.nan)[rows]  # NO_ROW is the last entry
+    produced = np.append(produce_rates(ends, report.sampled_at_ms), np.nan)[rows]  # NO_ROW selects the last entry
     consumed = np.full(len(rows), np.nan) if consumed is None else consumed
     reasons = partitions["unknown_reason"].combine_chunks()
     columns = [_without(reasons, _WITHOUT_CONSUME_RATE, consumed), _without(reasons, _WITHOUT_PRODUCE_RATE, produced)]

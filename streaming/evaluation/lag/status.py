@@ -4,13 +4,13 @@ The rules are Burrow's sliding-window rules. W is the window of commits. CL is t
 The first rule that applies determines the status. The output contains the number of this rule:
 
 1. CL <= A: OK. Then the group has read everything, so no other rule is needed.
-2. STOP, if two conditions are true. First, the time since the last commit is longer than the time from W's first
-   commit to W's last commit. Second, the next offset is below the *old end offset*: the end offset in the last sample
-   that is at least RECENT_END_OFFSETS_MS older than `read_up_to_ms`. So the group had this time to commit after an
-   unread record, and the monitor has read all commits of this time. If the next offset has reached the old end offset,
-   the unread records can be new, and the status is not STOP. A client that has read everything does not have to commit
-   (Burrow issue 303). If all samples are newer, the status is not STOP, because the age of the record is unknown. Rule
-   2 comes before rule 4, because rule 4 reports OK for an old lag of 0 in W (Burrow issue 290).
+2. STOP, if two conditions are true. First, the time since the last commit is longer than the time from W's first commit
+   to W's last commit. Second, the next offset is below the *old end offset*: the end offset in the last sample that is
+   at least RECENT_END_OFFSETS_MS older than `read_up_to_ms`. So the group had at least this time to read an unread
+   record and to commit, and the monitor has read all commits of this time. If the next offset has reached the old end
+   offset, all unread records can be new, so the status is not STOP. A client that has read everything does not have to
+   commit (Burrow issue 303). If all samples are newer, the status is not STOP, because the age of the record is
+   unknown. Rule 2 comes before rule 4, because rule 4 reports OK for an old lag of 0 in W (Burrow issue 290).
 3. REWIND: a committed offset decreases, and all later commits stay below the offset before the decrease. Only the first
    decrease in W is checked. During rebalances, committed offsets often decrease for a short time and then increase
    again. Such a decrease is not REWIND. After a reset to the earliest offset, W still contains lags of 0 for some time.
@@ -163,7 +163,7 @@ def _newest(windows: Windows, matrix: Int64Array) -> Int64Array:
 
 
 def _is_silent(windows: Windows, now_ms: Int64Array) -> BoolArray:
-    """Evaluate the first condition of rule 2. If timestamps decrease, the time between commits is 0."""
+    """Evaluate the first condition of rule 2. If timestamps decrease, the time between commits counts as 0."""
     last_ms, first_at = _newest(windows, windows.timestamp_ms), np.argmax(windows.is_entry, axis=1)
     first_ms = np.take_along_axis(windows.timestamp_ms, first_at[:, np.newaxis], axis=1)[:, 0]
     span_ms = np.maximum(last_ms - first_ms, 0)

@@ -4,20 +4,20 @@ If a group stops reading a partition, Kafka by default keeps the committed offse
 would grow during this week. So the monitor excludes the partition from the lag of the group. The first rule that
 applies determines whether a partition is included or excluded:
 
-1. The members of the group are unknown: the partition is included. Either the group uses `assign`, or the monitor does
-   not read the records of this group type.
-2. The group is Empty: the partition is included. For an Empty group, lag is especially important (kafka-lag-exporter
+1. If the members of the group are unknown, the partition is included. Either the group uses `assign`, or the monitor
+   does not read the records of this group type.
+2. If the group is Empty, the partition is included. For an Empty group, lag is especially important (kafka-lag-exporter
    issues 63, 290). Exception: the partition is excluded if the group stopped reading the topic long before it became
    Empty. Two facts prove this. First, the group was Stable without the topic for at least `STOPPED_IN_STAGES_MS`, and
    no later member read the topic. Second, the last commit for the partition is more than `STOPPED_IN_STAGES_MS` older
    than the time when the group became Empty. A shorter time proves nothing: if the members stop one after the other,
    the group is Stable without the topics of the first member.
-3. The members of a classic group rebalance, or the state is unknown: the partition is included, because the
+3. If the members of a classic group rebalance, or if the state is unknown, the partition is included, because the
    subscriptions can change. A KIP-848 group has subscriptions also during a rebalance, so rules 4 to 6 apply.
-4. The subscription of a member is unreadable: the partition is included, because the subscription may contain the
+4. If the subscription of a member is unreadable, the partition is included, because the subscription may contain the
    topic.
-5. A member subscribes to the topic or has a partition of the topic: the partition is included.
-6. No member reads the topic: the partition is excluded.
+5. If a member subscribes to the topic or has a partition of the topic, the partition is included.
+6. If no member reads the topic, the partition is excluded.
 
 Burrow continues to report topics that a group no longer reads (issues 14, 504, 854). Users of klag must exclude such
 topics by configuration (issue 92).
@@ -58,8 +58,8 @@ class LastRead(msgspec.Struct, frozen=True):
 def last_read_after(known: LastRead | None, before: GroupSnapshot, after: GroupSnapshot) -> LastRead | None:
     """Return the new `LastRead` after an event changed the group from `before` to `after`. None means unknown.
 
-    If compaction has removed the records of later members, the commits of these members are newer, so rule 2 usually
-    includes their partitions.
+    If compaction has removed the records of later members, the topics of these members are missing. But their commits
+    are usually not old enough for the exception in rule 2, so their partitions are included.
     """
     if after.totals.incarnations != before.totals.incarnations or after.is_over or after.state == UNKNOWN:
         return None
@@ -77,8 +77,8 @@ def last_read_after(known: LastRead | None, before: GroupSnapshot, after: GroupS
 def _topics_of_stable(known: LastRead | None, stable: GroupSnapshot, end: Position) -> tuple[str, ...] | None:
     """Return the topics that the members read until `end`, the position of the next record.
 
-    A group can be Stable for a short time (a KIP-848 group even between two records of one append). So if it was Stable
-    for less than `STOPPED_IN_STAGES_MS`, the result also contains the earlier topics.
+    A group can be Stable for a short time (a KIP-848 group even between two records of one append). So if the group was
+    Stable for less than `STOPPED_IN_STAGES_MS`, the result also contains the topics in `known`.
     """
     topics = read_topics(stable).topics
     if topics is None:
@@ -138,7 +138,7 @@ def is_unsubscribed(commits: pa.Table, groups: Mapping[str, ReadTopics]) -> pa.A
     """
     group_ids = commits["group_id"].combine_chunks().dictionary_encode()
     topics = commits["topic"].combine_chunks().dictionary_encode()
-    # A pair of group and topic has many rows. So each pair gets a number, and is evaluated only once.
+    # A pair of group and topic can have many rows. So each pair gets a number, and is evaluated only once.
     first_of_group = pc.multiply(group_ids.indices.cast(pa.int64()), len(topics.dictionary))
     pairs = pc.add(first_of_group, topics.indices.cast(pa.int64())).dictionary_encode()
     group_names, topic_names = group_ids.dictionary.to_pylist(), topics.dictionary.to_pylist()
@@ -151,7 +151,7 @@ def is_unsubscribed(commits: pa.Table, groups: Mapping[str, ReadTopics]) -> pa.A
 
 
 def _excluded_before_ms(group: ReadTopics | None, topic: str) -> int:
-    """Return the time before which a commit for the topic must be, so that its partition is excluded."""
+    """Return a time. If a commit for the topic is older than this time, its partition is excluded."""
     if group is None or group.topics is None or topic in group.topics:
         return _NEVER
     if group.state in _SHOWS_SUBSCRIPTIONS:

@@ -8,14 +8,14 @@ many old records in a short time. The monitor would also report silence before i
 1. The *window* is the last `window_seconds` before now. A generation without a record is in the window if its
    neighbouring records are in the window. A deleted group has no conditions.
 2. `rolling_restart`: the members are replaced in several steps. All of the following statements must be true. At least
-   two members were replaced. A member was replaced if it left and a member joined, or if it rejoined with its
-   group instance id. Members left or rejoined in at least two records. The replaced members were in the group before
-   the window began. Each replaced member left or rejoined only once. The number of members that left and the number of
+   two members were replaced. A member was replaced if it left and a member joined, or if it rejoined with its group
+   instance id. Members left or rejoined in at least two records. The replaced members were in the group before the
+   window began. Each replaced member left or rejoined only once. The number of members that left and the number of
    members that joined differ by at most one, or by at most a quarter of the group. All members that joined are still in
    the group. At least two thirds of the rebalances have a member that joined, left or rejoined, or the cause
    `cooperative_followup`. The remaining rebalances can have other causes, because clients sometimes rejoin for a reason
-   that no record shows. If the strategy changed within the window, the rule allows two replacements of each member. An
-   upgrade from eager to cooperative (KIP-429) needs two rolling restarts.
+   that no record shows. If the strategy changed within the window, the rule allows two replacements of each member,
+   because an upgrade from eager to cooperative (KIP-429) needs two rolling restarts.
 3. `rebalance_storm`: the window has at least `storm_rebalances` rebalances and no rolling restart. A cooperative round
    that only assigns previously withheld partitions is not counted. The *start* of a group counts as one rebalance,
    because pods that start interrupt only their own work. The start is a time span. It begins when the group is created
@@ -87,15 +87,15 @@ HARMLESS = frozenset({ROLLING_RESTART, SUBSCRIPTION_MISMATCH})
 """Conditions that are not a problem: a normal deployment, and different subscriptions, which can last for months."""
 
 COOPERATIVE_ROUNDS = 5
-"""Number of generations of rule 5."""
+"""Minimum number of successive generations (rule 5)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """The thresholds of the conditions.
 
-    `flap_threshold` belongs to rule 4. A lag of up to `allowed_lag` records counts as 0. No consumer receives the
-    transaction markers at the end of a partition, so a small lag can remain.
+    `flap_threshold` belongs to rule 4. A small lag can remain, because no consumer receives the transaction markers at
+    the end of a partition. So a lag of up to `allowed_lag` records counts as 0.
     """
 
     window_seconds: float = 600
@@ -182,7 +182,7 @@ def counted_rebalances(
 
 
 def _starts(recent: Sequence[RebalanceSummary], limits: Limits) -> list[int | None]:
-    """Number the starts of the group (rule 3). Return for each rebalance the start to which it belongs, or None.
+    """Give each start of the group a number (rule 3). Return for each rebalance the number of its start, or None.
 
     `_starts` evaluates all stored rebalances, including rebalances before the window. So a start does not change when
     its first rebalances leave the window.
@@ -200,7 +200,7 @@ def _starts(recent: Sequence[RebalanceSummary], limits: Limits) -> list[int | No
 
 
 def _starts_without_members(rebalance: RebalanceSummary) -> bool:
-    """Return True if the group was empty before or after the rebalance. The first generation of a new group is 1."""
+    """Return True if the group was empty before or after the rebalance. Before generation 1, a group is empty."""
     is_first = rebalance.kind == FIRST_SEEN and rebalance.generation_id <= 1
     return rebalance.members == 0 or rebalance.kind == CREATED or is_first
 
@@ -210,7 +210,7 @@ def _has_only_joins(rebalance: RebalanceSummary) -> bool:
 
 
 def _ends(recent: Sequence[RebalanceSummary], limits: Limits) -> list[int | None]:
-    """Number the ends of the group (rule 3). Return for each rebalance the end to which it belongs, or None."""
+    """Give each end of the group a number (rule 3). Return for each rebalance the number of its end, or None."""
     ends: list[int | None] = []
     number, since_ms = 0, float("inf")
     for rebalance in reversed(recent):

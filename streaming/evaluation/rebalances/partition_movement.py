@@ -2,7 +2,7 @@
 
 `assignors/fairness/fewest_moves.py` defines which moves are necessary.
 
-The counts come only from records. So the rows are the same, even if the monitor reads the records much later. The
+The counts come only from records. So the rows do not depend on the time at which the monitor reads the records. The
 assigned partitions show which partitions a topic has. A topic has a *gap* if a partition is unassigned, and a partition
 with a higher number is assigned. If a topic has a gap, `fewest_moves` is unknown.
 
@@ -39,8 +39,9 @@ class PartitionMovement(msgspec.Struct, frozen=True):
     `is_exact` is False if `fewest_moves` is only a lower bound. `withheld` contains the partitions that a member must
     revoke in this round (KIP-429, first round). No member gets these partitions in this round. `unowned` contains the
     partitions of subscribed topics that have no owner after the rebalance. Each of these partitions had an owner
-    before, was already unowned, or is claimed by a member. Some may no longer exist. `unowned_before_partitions` is the
-    number of partitions in `unowned` that already had no owner after the previous rebalance.
+    before, was already unowned, or is claimed by a member. Some of these partitions may no longer exist.
+    `unowned_before_partitions` is the number of partitions in `unowned` that already had no owner after the previous
+    rebalance.
     """
 
     moved_partitions: int | None = None

@@ -108,7 +108,7 @@ def extend_history(
 
 
 def _rename_topics(baseline: RebalanceBaseline | None, snapshot: GroupSnapshot) -> RebalanceBaseline | None:
-    """Replace topic ids in the baseline by names, so that the next comparison does not see a new topic."""
+    """Replace topic ids in the baseline by names, so that the next comparison does not find a new topic."""
     if baseline is None or snapshot.modern is None or baseline.snapshot is None:
         return baseline
     names = snapshot.modern.topic_names

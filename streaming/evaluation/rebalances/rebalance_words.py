@@ -22,7 +22,7 @@ Row = Mapping[str, Any]
 
 _CONTINUES = frozenset({words.UPGRADED, words.DOWNGRADED})
 _GROUP_CAUSES = {
-    words.METADATA_CHANGED: "a subscribed topic has more assigned partitions, or was created again",
+    words.METADATA_CHANGED: "a subscribed topic has more assigned partitions than before, or was created again",
     words.COOPERATIVE_FOLLOWUP: "the next round of a cooperative rebalance",
     words.UNEXPLAINED: "no record shows a cause",
 }
@@ -50,7 +50,7 @@ _NO_COMMIT_AFTER = {
 
 
 def without_upgrade_tombstones(rows: Sequence[Row]) -> Sequence[Row]:
-    """Remove each row `deleted` that belongs to an upgrade or downgrade: the group was not deleted.
+    """Remove each row `deleted` that belongs to an upgrade or downgrade, because the group was not deleted.
 
     >>> rows = [{"kind": "deleted"}, {"kind": "upgraded"}, {"kind": "deleted"}]
     >>> [row["kind"] for row in without_upgrade_tombstones(rows)]

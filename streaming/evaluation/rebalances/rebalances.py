@@ -324,7 +324,7 @@ def _proven(
     then: Sequence[GroupMember],
     now: Sequence[GroupMember],
 ) -> Mapping[str, bool]:
-    """Return causes that the members' changes since the baseline do not show, and for each cause True if proven."""
+    """Return which causes are proven by other data than the changes of the members since the baseline."""
     has = set(map(member_key, then))
     had = set(baseline.owners_before) if baseline.is_downgrade and baseline.owners_before is not None else has
     had_all = after.group_type in {CLASSIC, CONSUMER} and not baseline.is_partial

@@ -19,10 +19,11 @@ Each rule that applies adds a trouble to the group. The first rule that applies 
 9. The rule applies in two cases. Case a: an open transaction blocks every late partition, and the lag is above
    `max_lag_seconds`. Case b: the status is WARN, and the lag in seconds is unknown or at least BEHIND_SECONDS. So new
    groups and groups with a small constant lag do not get this trouble. If an open transaction blocks a partition, case
-   b also requires a cause of lag. Otherwise, the lag in seconds can be the lag of the blocked partition.
-10. The state or the lag of the group is unknown. Without a fresh sample, the conditions are also unknown. In the past,
-    the state does not count if no table row contains the state. The state of a streams group does not count if its
-    members are known, because no record contains the state of a streams group with members.
+   b also requires a cause of lag. Without this requirement, the lag in seconds could be the lag of the blocked
+   partition.
+10. The state or the lag of the group is unknown. Without a fresh sample, the conditions are also unknown. In a report
+    of the past, the state does not count if no table row contains the state. The state of a streams group does not
+    count if its members are known, because no record contains the state of a streams group with members.
 
 If the first rule is the same for two groups, the group with more troubles comes first. Then the higher lag in seconds
 decides, then the higher lag in records, then the group id. Groups without a trouble come last. An unknown lag counts as

@@ -246,7 +246,7 @@ def _fewest_members(late: LateGroupInputs, strategies: tuple[PartitionAssignor, 
 def _best_sufficient(
     late: LateGroupInputs, strategies: tuple[PartitionAssignor, ...], new_members: int
 ) -> tuple[float, Outcome] | None:
-    """Return the produce rate of the busiest member, and the assignment that rule 6 selects, or None."""
+    """Return the busiest member's produce rate and the assignment of rule 6, or None if no assignment is sufficient."""
     outcomes = _outcomes(late, strategies, new_members)
     rates = ((one.busiest_records_per_second, one) for one in outcomes)
     sufficient = [(rate, one) for rate, one in rates if rate is not None and rate <= late.target_records_per_second]

@@ -62,7 +62,7 @@ class EventReader:
         }
 
     def _open(self, kind: EventType) -> CommittedTable | None:
-        """Return the table, or None if an earlier version of the monitor did not write it."""
+        """Return the table, or None if it does not exist, for example because an earlier version did not write it."""
         try:
             return CommittedTable(self._root, kind.table, kind.columns)
         except NoTableError:

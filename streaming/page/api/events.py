@@ -78,9 +78,9 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True):
 class EventType:
     """One type of event and its table. `text` describes a row in a sentence.
 
-    Stored rows are sorted by the columns in `order`. The first of them is the time. Their values identify a row.
-    `details` lists the columns in the field `details` of the response. The reader does not read the large columns in
-    `unused`.
+    Stored rows are sorted by the columns in `order`. The first of these columns is the time. Together, the values of
+    these columns identify a row. `details` lists the columns in the field `details` of the response. The reader does
+    not read the large columns in `unused`.
     """
 
     name: str

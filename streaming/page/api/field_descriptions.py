@@ -31,7 +31,7 @@ class Section(NamedTuple):
 
 
 def sections_of(text: str) -> Sequence[Section]:
-    r"""Return the sections that describe fields (rules 1 and 2). In the descriptions, the text replaces each link.
+    r"""Return the sections that describe fields (rules 1 and 2). Links in descriptions are replaced by their text.
 
     >>> sections_of("## Lag\nSchemas: `A`, `B`.\n\n| `lag`, `late` | see [rates](#rates) |\n\n## Rates\n| `rate` | x |")
     [Section(heading='Lag', schemas=['A', 'B'], fields={'lag': 'see rates', 'late': 'see rates'})]

@@ -32,7 +32,10 @@ from streaming.page.finding.search import FILTERS, SORTS, WITHOUT_PAST
 ADDRESS = "/api/v1/openapi.json"
 _SCHEMAS = "#/components/schemas/"
 _Response = tuple[str, str, tuple[str, ...]]
-"""A status, its description, and the names of the schemas. The response matches one of them, or is any object."""
+"""A status, its description, and the names of schemas. The response matches one of these schemas.
+
+If there are no names, the response can be any object.
+"""
 
 _UNKNOWN: _Response = (
     "404",
@@ -88,7 +91,7 @@ def openapi_document() -> Mapping[str, Any]:
             "title": "kafka-rebalance-monitor",
             "version": "v1",
             "description": "Consumer groups, their lag, and their events. null means unknown or no value. Times are"
-            " milliseconds since 1970 (UTC). Names come from clients: escape them before you show them.",
+            " milliseconds since 1970 (UTC). Names come from clients, so escape names before you show them.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/"}],

@@ -1,7 +1,7 @@
 """Checks the parameters of a request to the API. The OpenAPI document defines the parameters of each address.
 
 1. If the document does not contain a parameter, or if the document does not allow its value, the monitor refuses the
-   request. Otherwise, a spelling mistake in the name of a filter would return all groups.
+   request. Without this rule, a request with a spelling mistake in the name of a filter would return all groups.
 2. An empty value counts as missing, as on the pages.
 3. `past.parameters` checks `at`, `from` and `to`, because it knows which combinations an address allows.
 """
@@ -62,7 +62,7 @@ def _quote(names: Iterable[str]) -> str:
 
 @lru_cache(maxsize=1)
 def _known_addresses() -> tuple[Mapping[str, _Schemas], Mapping[str, _Schemas]]:
-    """Return the addresses without a name, and the part before the name of all other addresses."""
+    """Return the parameters by address. For addresses that contain a name, the key is the part before the name."""
     known = {
         path: {one["name"]: one["schema"] for one in methods["get"].get("parameters", ()) if one["in"] == "query"}
         for path, methods in openapi_document()["paths"].items()

@@ -32,9 +32,9 @@ class Page(Generic[Row]):
 
 
 def page_of(rows: Sequence[Row], address: Address, parameter: str, anchor: str) -> Page[Row]:
-    """Return the page that a request selects from `rows`, or the last page if the request asks for more rows.
+    """Return the page that a request selects from `rows`, or the last page if the request asks for a later page.
 
-    `parameter` contains the number of rows before this page.
+    `parameter` is the name of the query parameter with the number of rows before this page.
 
     >>> page = page_of(range(120), Address("/t", "from=100"), "from", "rows")
     >>> page.first, page.last, page.before, page.after

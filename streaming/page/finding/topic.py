@@ -74,7 +74,7 @@ class TopicDetail:
 
 
 def topic_detail(watched: WatchedCluster, topic: str) -> TopicDetail | None:
-    """Return the details of a topic. Return None if neither a group nor a fresh sample contains the topic."""
+    """Return the details of a topic. Return None if no group reads the topic and no fresh sample contains it."""
     sample = watched.view.sample if watched.is_fresh else None
     lag = watched.lag
     reports = sorted((one for one in watched.reports.values() if topic in one.topics), key=lambda one: one.place)

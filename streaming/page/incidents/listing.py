@@ -1,14 +1,14 @@
 """Selects the incidents of a request.
 
 1. Open incidents come from the monitor state. All other incidents come from the table. After a restart, the monitor
-   state contains no incidents until the cluster is ready. While the cluster is not ready, all incidents come from the
-   table.
+   state contains no incidents until the cluster is ready. Until then, all incidents come from the table.
 2. `?group=` selects the incidents that have evidence about this group.
-3. Open incidents come first, those with the most groups first, and then the newest first. Ended incidents follow, the
-   newest first.
+3. Open incidents come first. Among open incidents, the incident with the most groups comes first. Open incidents with
+   equally many groups are sorted by start, the newest first. Ended incidents follow, the newest first.
 4. While the cluster is not ready, the monitor does not know whether an open incident has ended. An incident that is
    open in the table has possibly ended. The list sorts possibly open incidents like open incidents. Their values come
-   from the last sample. Exception: with a fresh sample, the monitor always knows whether a coordinator is missing.
+   from the last sample. Exception: a fresh sample always shows whether a coordinator is missing. So while the last
+   sample is fresh, an incident with a missing coordinator is certainly open.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class IncidentEntry:
 
 
 class KnownIncident(NamedTuple):
-    """An incident from the monitor state or from the table. `is_current` as in `IncidentEntry`."""
+    """An incident from the monitor state or from the table. `is_current` has the same meaning as in `IncidentEntry`."""
 
     incident: Incident
     is_current: bool
@@ -97,7 +97,7 @@ class IncidentLag(NamedTuple):
     """The lag of the groups of an incident at the last sample.
 
     `most_behind` is the group with the largest lag in seconds, or None if no group has a known lag above 0 seconds.
-    Groups with an unknown lag in records are ignored. `unknown_groups` counts the groups with an unknown lag.
+    `most_behind` ignores groups with an unknown lag in records. `unknown_groups` counts the groups with an unknown lag.
     """
 
     most_behind: GroupReport | None = None

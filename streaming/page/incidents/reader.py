@@ -2,8 +2,8 @@
 
 1. `recent` returns the incidents that changed in the last RECENT_DAYS days. `recent` does not read the evidence,
    because the cause and the sentences have their own columns. `find` also finds older incidents in the table.
-2. The reader caches results for CACHE_SECONDS. While the cluster is ready, pages take open incidents from the monitor
-   state.
+2. The reader caches results for CACHE_SECONDS. While the cluster is ready, this does not delay open incidents, because
+   pages take open incidents from the monitor state.
 3. If the reader cannot read the table, the page shows the reason.
 """
 

@@ -27,7 +27,7 @@ def group_dashboard(grafana_url: str, cluster: str, group_id: str, span: str = "
 def group_dashboard_between(  # noqa: PLR0913, PLR0917 - the parts of an address
     grafana_url: str, cluster: str, group_id: str, from_ms: int, to_ms: int | None, margin_ms: int = 0
 ) -> str | None:
-    """Return the address of a group's dashboard for a time range, which is `margin_ms` longer at each end.
+    """Return the address of a group's dashboard for a time range, extended by `margin_ms` at each end.
 
     If `to_ms` is None, the range ends now.
 

@@ -23,7 +23,10 @@ HOUR_MS = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class PastMoment:
-    """The moment that `?at=` selects, one hour earlier, and one hour later. `later` is None if it is in the future."""
+    """The moment that `?at=` selects, and the moments one hour before and after it.
+
+    `later` is None if it is in the future.
+    """
 
     at_ms: int
     text: str
@@ -48,10 +51,10 @@ def past_moment(at_ms: int, now_ms: int) -> PastMoment:
 
 @dataclass(frozen=True, slots=True)
 class CoveredCluster:
-    """The times that the tables cover for one cluster. `refusal` is set if they lack the requested moments.
+    """The times that the tables cover for one cluster.
 
-    `measurement` is the last measurement before the moment of `?at=`. It is None if `refusal` is set, or without
-    `?at=`.
+    `refusal` is set if the tables do not cover the requested moments. `measurement` is the last measurement before the
+    moment of `?at=`. It is None if `refusal` is set, or if the request has no `?at=`.
     """
 
     cluster: str
@@ -66,7 +69,7 @@ class CoveredCluster:
 
 
 def measurement_gap(measurement: Measurement) -> str | None:
-    """Return a warning if the last measurement before the moment is too old, or None.
+    """Return a warning if the last measurement before the moment is missing or too old. Otherwise, return None.
 
     >>> print(measurement_gap(Measurement()))
     The tables have no measurement before this time. So lag, status, conditions, causes and incidents are unknown.
@@ -94,10 +97,10 @@ def last_findings(past: PastGroup) -> Sequence[str]:
 
 @dataclass(frozen=True, slots=True)
 class PastMember:
-    """One member at the moment `?at=`. `topics` lists each topic with its partition numbers as ranges.
+    """One member at the moment that `?at=` selects. `topics` lists each topic with its partition numbers as ranges.
 
     None means unknown. `partitions` counts the partitions that the leader or the coordinator assigned to the member.
-    `expected` counts the partitions that the group's strategy assigns to it.
+    `expected` counts the partitions that the group's strategy assigns to the member.
     """
 
     member: GroupMember

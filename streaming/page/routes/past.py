@@ -9,7 +9,7 @@
    catching up.
 4. Only one request at a time reads the tables, because a list of all groups needs much data. Up to `MAX_WAITING_READS`
    other requests wait. All further requests receive the status 503. Clients can repeat them after `RETRY_SECONDS`.
-5. If several clusters have the group, the status is 300, and the request must contain `?cluster=`.
+5. If several clusters have the group, the status is 300. The client must repeat the request with `?cluster=`.
 """
 
 from __future__ import annotations
@@ -213,8 +213,9 @@ class PastPages:
             text = "several clusters have a group with this id: select one with ?cluster="
             raise _RefusedError(text, CHOICES, clusters)
         text = (
-            "the tables have no row of this group for this moment or generation. Either it did not exist, or the"
-            " monitor deleted the rows because they were older than tables.retention_days"
+            "the tables have no row of this group for this moment or generation. Either the group or the"
+            "  generation did not exist, or the monitor deleted the rows because they were older than"
+            " tables.retention_days"
         )
         raise _RefusedError(text, NOT_FOUND, clusters)
 
@@ -270,7 +271,7 @@ def _moment(request: PastRequest) -> int:
 
 
 def _coverage(request: PastRequest, what: str, *moments_ms: int) -> Sequence[CoveredCluster]:
-    """Return all clusters. The tables of at least one cluster cover the moments. `what` describes the moments."""
+    """Return all clusters. Raises _RefusedError if no tables cover the moments. `what` describes the moments."""
     clusters = []
     for view in request.clusters:
         coverage = _reader(view).coverage()

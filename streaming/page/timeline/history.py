@@ -2,7 +2,7 @@
 
 1. **Rebalances.** The window has `COLUMNS` columns. All rows of `rebalances` whose time is in the same column share one
    mark. A mark counts rebalances and other changes (for example `became_empty`) separately. An upgrade or a downgrade
-   of the protocol also writes a tombstone. The mark does not count the tombstone of an upgrade or a downgrade.
+   of the protocol also writes a tombstone. The mark does not count this tombstone.
 2. **Commit gaps.** A gap starts at `last_commit_time`. If no commit followed the rebalance, the picture shows only the
    part of the gap before the rebalance. `Gaps.unknown` counts all other gaps with an unknown start or duration. If two
    gaps overlap, touch or share a column, the picture shows one span.
@@ -11,8 +11,8 @@
    about its end, the end is unknown. If the end of a condition is unknown, its bar ends at the last measurement (rule
    4).
 4. **Proof of measurements.** Each row of `group_lag` proves a measurement at the time of the row. The picture marks
-   each period without a row that is longer than `streaming/past/silence.py` allows. Even in such a period, rebalances,
-   members and commit gaps are complete (`silence.py`, rule 3).
+   each period without a row if the period is longer than `streaming/past/silence.py` allows. Even in such a period,
+   rebalances, members and commit gaps are complete (`silence.py`, rule 3).
 """
 
 from __future__ import annotations
@@ -106,9 +106,10 @@ class ConditionRow(NamedTuple):
 
 
 class LagPoint(NamedTuple):
-    """The highest lag of the group in an interval. None means unknown. `is_bound`: the lag is at least `records`.
+    """The highest lag of the group in an interval. None means unknown.
 
-    `at_ms` is the first time of the highest lag in the interval. If `records` is None, `at_ms` has no meaning.
+    If `is_bound` is True, the lag is at least `records`. `at_ms` is the first time of the highest lag in the interval.
+    If `records` is None, `at_ms` has no meaning.
     """
 
     from_ms: int

@@ -1,8 +1,8 @@
 """Computes the lag of a group over time from the rows of `group_lag`.
 
 If a value of a partition changed, the monitor writes a new row. So the last row of each partition contains the present
-lag of the partition. The lag of a group is the sum of the lags of its partitions. The reader also reads the last
-`LOOK_BACK_MS` before the window (the look-back).
+lag of the partition. The lag of a group is the sum of the lags of its partitions. The reader also reads the rows of the
+last `LOOK_BACK_MS` before the window (the look-back).
 
 1. If the lag of one partition is unknown, the lag of the group is unknown.
 2. If a partition has no row in the look-back and no row in the window, its lag did not change. So the lag of the
@@ -51,8 +51,8 @@ class LagPartitions(NamedTuple):
 
     `with_rows` contains the partitions with a row in the window, and `last_ms` the times of their last rows. `earlier`
     contains the lag in the last row of each partition in the look-back. `earlier_ages` contains the time of this row
-    and an age as in `LagRows`. `ended_before` contains the partitions whose last row is an end row. They are not in
-    `earlier`.
+    and an age as in `LagRows`. `ended_before` contains the partitions whose last row is an end row. `earlier` does not
+    contain these partitions.
     """
 
     with_rows: Sequence[TopicPartition]
@@ -164,8 +164,8 @@ class LagLine:
 def _silent(silences: Sequence[Span], window: Window) -> tuple[_Times, _Totals]:
     """Return changes that make the lag unknown between two measurements (rule 5).
 
-    A silence starts after the measurement at `from_ms`, and ends with the measurement at `to_ms`. There is no
-    measurement at the start and at the end of the window.
+    A silence starts after the measurement at `from_ms`, and ends with the measurement at `to_ms`. Exception: there is
+    no measurement at the start and at the end of the window.
     """
     starts = [one.from_ms + (one.from_ms > window.from_ms) for one in silences]
     ends = [one.to_ms + (one.to_ms == window.to_ms) for one in silences]

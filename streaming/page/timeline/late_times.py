@@ -1,9 +1,10 @@
 """Finds the periods in which the lag of a group was above its limit, from rows of `group_lag`.
 
-1. Each row of a partition contains the age of the oldest record that the group has not committed. Until the last
-   measurement before the next row of the partition, the same record waits, so this age grows by one second per second.
-   So each row also shows at which time the lag exceeds the limit. If this time is after that measurement, the group may
-   have committed before, so there is no period. The period above the limit ends at the next row of the partition.
+1. Each row of a partition contains the age of the oldest record that the group has not committed. The same record waits
+   at least until the last measurement before the next row of the partition. Until then, its age grows by one second per
+   second. So each row also shows the time at which the lag exceeds the limit. The period above the limit starts at this
+   time, and ends at the next row of the partition. Exception: if this time is after the last measurement before the
+   next row, there is no period, because the group may have committed the record before.
 2. The lag of the group is above the limit while at least one partition is above the limit.
 3. If a partition has rows but is not in the report, it is evaluated only until its last row.
 4. In periods without measurements, it is unknown whether the lag was above the limit.
@@ -44,7 +45,7 @@ class LateTimes:
         self._window = window
         earlier = [partitions.earlier_ages.get(one, (window.from_ms, np.nan)) for one in partitions.with_rows]
         self._times, self._ages = _columns(earlier)
-        """The last row of each partition. Without a row in the look-back, its age is NaN."""
+        """The last row of each partition. If a partition has no row in the look-back, the age is NaN."""
         self._is_present = np.array([present is None or one in present for one in partitions.with_rows], dtype=bool)
         self._starts, self._ends = list[_Times](), list[_Times]()
         with_rows = set(partitions.with_rows)

@@ -74,7 +74,7 @@ def _held(members: Sequence[Holding], rows_of: Callable[[Holding], str]) -> Held
 
 
 def _most_changed_hosts(generations: Sequence[Generation]) -> Sequence[str]:
-    """Return the hosts whose partition counts changed most often. In a tie, the largest count is first."""
+    """Return the hosts whose partition counts changed most often. In a tie, the host with more partitions is first."""
     known = [_held(one.members, _by_host) for one in generations if one.members is not None]
     hosts = {host for held in known for host in held}
     changes = Counter(

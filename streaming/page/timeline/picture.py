@@ -2,8 +2,8 @@
 
 1. Time runs to the right. From top to bottom, the rows are: conditions, rebalances, commit gaps, members, lag, and the
    time axis.
-2. All shapes are inside the view box. The code can only estimate the width of text. The browser cuts off texts at the
-   edge of the view box, and row names at the start of the bars.
+2. All shapes are inside the view box. The code can only estimate the width of text. Therefore, the browser cuts off
+   texts at the edge of the view box, and row names at the start of the bars.
 3. There are two layouts. `WIDE` has names on the left side. `NARROW` is for phones and has names above the rows.
 4. A mark is one vertical line from its text to the lag curve. The line is behind the bands of the members, so it does
    not divide a band. The text of a mark is the cause or the number of rebalances. Marks that are close together share

@@ -34,7 +34,7 @@ _LAG_COLUMNS: Final = "sampled_time, topic, partition, lag, unknown_reason, lag_
 _GAP_LOOK_BACK_MS: Final = HOUR_MS
 """A commit gap that ends in the window can belong to a rebalance before the window."""
 _CONDITION_LOOK_BACK_MS: Final = 25 * HOUR_MS
-"""A condition that started before the window has a row on each UTC date. The first sample of the date writes it."""
+"""The first sample of each UTC date writes a row for each active condition. So this period contains such a row."""
 
 
 class GroupTables:

@@ -107,7 +107,7 @@ class TimelineReader:
 class _GroupAtEnd(NamedTuple):
     """What is known about a group at the end of the window (rule 6). None means unknown.
 
-    `conditions` are active at the end of the window. If it is unknown which conditions are active, it is empty.
+    `conditions` are active at the end of the window. If the active conditions are unknown, `conditions` is empty.
     `last_record_ms` is the time of the group's last record. `rebalances_ms` are the times of the group's last
     rebalances. `sampled_ms` is the time of the last sample, if the cluster is ready and the window ends now.
     """

@@ -77,7 +77,7 @@ def text_width(text: str) -> float:
 
 
 def shorten(text: str, width: float) -> str:
-    """If a text is wider than `width`, replace its middle with an ellipsis. Names differ at the start or the end.
+    """If a text is wider than `width`, replace its middle with an ellipsis: names differ at the start or the end.
 
     >>> shorten("billing-service-7f9c@10.4.5.98", 100), shorten("app", 100)
     ('billin…4.5.98', 'app')

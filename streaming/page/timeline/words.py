@@ -13,7 +13,7 @@ from streaming.page.timeline.history import LagPoint, Mark, Span, Timeline
 from streaming.page.timeline.window import Window, moment, time_ticks
 
 SPAN_WORDS: Final = {"1h": "last hour", "6h": "last 6 hours", "24h": "last 24 hours", "7d": "last 7 days"}
-SILENCE: Final = "The tables contain no measurements from this time. Usually, the monitor did not run."
+SILENCE: Final = "The tables contain no measurements from this time. The usual reason is that the monitor did not run."
 _LAG_ROWS: Final = 13
 
 

@@ -1,7 +1,7 @@
 """Creates the metrics for alerts about partition owners.
 
 The metrics show the busiest member, unowned partitions, uneven work, and the time of the assignment. The metrics also
-show the cause of lag and the worst partition. A healthy group has no series of the alert metrics.
+show the cause of lag and the worst partition. A healthy group has no series of these metrics.
 
 1. The busiest member has a series only if its group has excess partitions. The labels are client id, host and instance
    id. The member id is not a label, because each restart of a member would create a new series.

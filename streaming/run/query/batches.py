@@ -199,7 +199,7 @@ class BatchSink:
         unwritten = ~np.isin(positions, written)
         if table is GROUP_GENERATIONS:
             # A row with the state Gone has the position of the group's last record. The table may already contain the
-            # row of this record.
+            # row of this record. So the position does not show whether the row with the state Gone is in the table.
             unwritten |= pc.equal(rows["state"], GONE).to_numpy()
         return rows.filter(pa.array(unwritten))
 

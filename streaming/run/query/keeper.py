@@ -69,7 +69,7 @@ class QueryKeeper:
     def keep(self, tables: DeltaTables, bootstrap: Bootstrap, claim: WriterClaim, stop: threading.Event) -> None:
         """Run the query until `stop` is set (rules 3 and 4 of `run.watch`).
 
-        Raises RemedyError if a restart of the query cannot help, also for the reasons in `check`.
+        Raises RemedyError if a restart of the query cannot help, or for one of the reasons in `check`.
         """
         sink = BatchSink(
             cluster=self._cluster,

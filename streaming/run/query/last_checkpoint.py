@@ -11,8 +11,9 @@ read with B. So with A, the monitor would read these records again and write the
 4. If the file is missing, or if a read or a write of the file fails, the monitor does not check the id. A failure is
    logged.
 5. Before a repair removes rows that may belong to a cluster, it replaces the ids of each `source.kind` with the names
-   of the table and the repair. Then only a new checkpoint is allowed (rule 2). Its monitor writes the removed rows
-   again that are newer than the last remaining row of their group, if the topic still contains their records.
+   of the table and the repair. Then only a new checkpoint is allowed (rule 2). With the new checkpoint, the monitor
+   writes some of the removed rows again. These rows are newer than the last remaining row of their group, and the topic
+   still contains their records.
 """
 
 from __future__ import annotations

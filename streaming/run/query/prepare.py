@@ -76,7 +76,7 @@ class InitialState(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
-    """A summary of the tables when the checkpoint was created. `positions` are sorted, by table name."""
+    """A summary of the tables when the checkpoint was created. `positions` maps table names to sorted positions."""
 
     positions: Mapping[str, Int64Array] = field(default_factory=dict)
     initial_state: InitialState = field(default_factory=InitialState)
@@ -114,7 +114,7 @@ def prepare_checkpoint(
 def check_age(files: Files, last_written: int) -> None:
     """Raise CheckpointDamagedError if the checkpoint is older than `last_written`, the last batch in the tables.
 
-    Otherwise, new batches would get numbers that the tables already contain, so the tables would ignore them.
+    Otherwise, new batches would get numbers that the tables already contain, so the tables would ignore these batches.
     """
     last_begun = last_begun_batch(files)
     if last_written > last_begun:
@@ -135,7 +135,7 @@ def make_checkpoint(
     except (PySparkException, Py4JJavaError) as failure:
         raise UnusableTableError(
             f"tables {tables.root} cannot be read ({plain_cause(failure)}): check the disk, or run"
-            " `rebalance-monitor rebuild --repair-tables`, which keeps the parts that it replaces"
+            " `rebalance-monitor rebuild --repair-tables`, which deletes no file"
         ) from failure
     identity = Identity(
         version=CHECKPOINT_VERSION,

@@ -1,8 +1,8 @@
 """Check whether a restart of a failed query can help.
 
-1. If the checkpoint or a table is damaged, the run ends, because a restart cannot repair it. If a table was removed or
-   replaced, the run also ends, because rows may be missing. If a different process only removed old log entries, the
-   run continues (`delta/on_disk.py`).
+1. If the checkpoint or a table is damaged, the run ends, because a restart cannot repair the damage. If a table was
+   removed or replaced, the run also ends, because rows may be missing. If a different process only removed old log
+   entries, the run continues (`delta/on_disk.py`).
 2. If the checkpoint was removed, the run ends, and the next run creates a new checkpoint.
 3. Spark's client needs seconds to read a checkpoint on remote storage. So the files of a remote checkpoint are checked
    only after a failure with a new reason. Tables on remote storage are not checked.

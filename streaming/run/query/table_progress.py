@@ -6,8 +6,8 @@ creates it again. In both cases, the table looks undamaged, and the query does n
 1. After each batch and at the stop, the monitor writes the progress of each table to a file. The progress is the
    version of the table and the last batch that this checkpoint wrote. The version alone is not sufficient, because
    several clusters write to the same tables. The batch number alone is not sufficient, because rows from samples have
-   no batch. If the last rows of samples are missing, the version shows it only until other clusters have written the
-   same number of versions again.
+   no batch. If the last rows from samples are missing, the version shows this loss only until other clusters have
+   written the same number of versions again.
 2. The file is written after the tables. If the process is killed between the two writes, the progress in the file is
    lower than the progress of the tables. This is allowed.
 3. The start is refused if the progress of a table is lower than the progress in the file. As a remedy, `rebuild`

@@ -1,7 +1,7 @@
 """Evaluate the conditions of all groups once per sample.
 
 The start and the end of each condition are written to the table GROUP_CONDITIONS. The row of an active condition is
-written again on each UTC date. So the deletion of old dates never deletes it.
+written again on each UTC date. So the deletion of old dates never deletes the last row of an active condition.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ class Feedback:
     _assignors: AssignorRequests | None = None
 
     def send(self, before: MonitorView, now: MonitorView, listing: GroupListing, sample: ClusterSample) -> bool:
-        """Send the facts that group states do not contain yet. Return True if they contained all facts of the sample.
+        """Send the facts that group states do not contain yet. Return True if no fact of the sample was missing.
 
         The view `before` must be older than the listing.
         """

@@ -18,9 +18,10 @@ from streaming.spark.source import state_rows_file
 from streaming.state.monitor_view import MonitorView
 
 SEND_AGAIN_SECONDS = 30.0
-"""Facts that have no effect after this time are sent again, but only if a batch has ended since they were sent.
+"""Facts that have had no effect after this time are sent again, but only if a batch has ended since they were sent.
 
-A batch usually takes about one second. A long outage of the query does not create many files with the same facts.
+A batch usually takes about one second. Because of the second condition, a long outage of the query does not create many
+files with the same facts.
 """
 
 SEND_AGAIN_BATCHES = 3

@@ -4,9 +4,10 @@
    its last row is written, because this row describes the whole incident.
 2. If an append raises an error, it is unknown whether the rows were written. All rows of an append have the same sample
    time. If the next sample does not find this time in the table, the rows are written again.
-3. The row of an open incident is written again on each UTC date. So the deletion of old dates never deletes it.
-4. While the table cannot be written, the monitor keeps the rows of at most MAX_UNWRITTEN ended incidents. Those that
-   have waited longest get no row.
+3. The row of an open incident is written again on each UTC date. So the deletion of old dates never deletes the last
+   row of an open incident.
+4. While the table cannot be written, the monitor keeps the rows of at most MAX_UNWRITTEN ended incidents. If there are
+   more, the incidents that have waited longest get no row.
 """
 
 from __future__ import annotations

@@ -151,7 +151,7 @@ def _unknown_lags(group_ids: Collection[str], reports: Reports) -> Iterator[Evid
     """Yield the keys of all unknown evidence about lag. If evidence is unknown, it neither starts nor ends (rule 3).
 
     If the lag of one partition is unknown, the evidence may still be active. Deleted partitions are ignored, because
-    their commits remain until they expire.
+    the commits of a deleted partition remain until they expire.
     """
     for group_id in group_ids & reports.recorded.keys():
         report = reports[group_id]

@@ -10,13 +10,14 @@ A running query can fall behind, for example if a batch hangs. Then the newest c
 look late. So the cluster is not ready in two cases, until the query has read the log to its end again:
 
 1. A record has been unread for longer than `max_unread_ms`. Some seconds are normal, because a record waits for the end
-   of the running batch and for the end of the next batch. The time starts at the first sample after the monitor saw
-   the record. It ends at the last sample before the monitor read the query's positions. So the time does not contain
-   slow answers of brokers.
+   of the running batch and for the end of the next batch. The time starts at the first sample after the monitor saw the
+   record. The time ends at the last sample before the monitor read the query's positions. So it does not include the
+   time in which brokers answer slowly.
 2. The previous sample is older than `max_unread_ms`, for example because the machine was suspended. So it is unknown
    since when records have been unread. The cluster was already not ready, because the previous sample was stale.
 
-A sample without the end of every partition sets no targets. So only the targets of earlier samples count then.
+If a sample does not contain the ends of all partitions, it sets no targets. Then only the targets of earlier samples
+count.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ class Readiness:
 
     `targets_of` returns the target positions of a sample. The targets are the ends of the partitions of
     `__consumer_offsets`. In the polling mode, the target is the position after the last event of the first complete
-    poll. So rule 1 never applies there: if the query hangs, the last complete poll becomes too old
-    (`Poller.is_fresh`). After each start of the query, the cluster becomes ready when the query has reached the targets
-    of the first sample that is sufficient.
+    poll. So rule 1 never applies in the polling mode. Instead, if the query hangs, the last complete poll becomes too
+    old (`Poller.is_fresh`). After each start of the query, the cluster becomes ready when the query has reached the
+    targets of the first sample that has targets.
 
     On Linux, all times are times since the boot of the machine. They include suspensions, and they do not change if the
     clock is set. On other systems, they follow the monitor's clock (`wall_clock.boot_time_ms`). `_unread` contains the
@@ -72,7 +73,7 @@ class Readiness:
         self._leaderless_since_ms: int | None = None
 
     def start_over(self) -> None:
-        """Reset the readiness when the query starts: it must first read the records that were written meanwhile."""
+        """Reset the readiness when the query starts: the query must first read records that were written meanwhile."""
         with self._lock:
             self._forget()
         self.report_progress()
@@ -97,7 +98,7 @@ class Readiness:
 
         `positions` are the positions of the query before the sample. So the lag of the sample was computed with all
         commits before these positions. `is_evaluated` is True if the group states already contain all facts of the
-        sample. If new groups appear all the time, it is possibly never True (`EVALUATED_WITHIN_SAMPLES`).
+        sample. If new groups appear all the time, `is_evaluated` is possibly never True (`EVALUATED_WITHIN_SAMPLES`).
 
         If a partition has no leader for LEADERLESS_MS, or if rule 1 or 2 applies, the cluster is not ready until the
         query has read the log to its end again. A shorter time without a leader is normal when a broker restarts.

@@ -29,13 +29,17 @@ from streaming.state.monitor_view import MonitorView
 _log = logging.getLogger(__name__)
 
 GROUPS_PER_SAMPLE = 500
-"""Maximum number of groups in one sample to describe, and to fetch offsets of. Each step takes 50 ms of CPU time."""
+"""Maximum number of groups per sample that are described, and maximum number of groups whose offsets are fetched.
+
+Each of these two steps takes 50 ms of CPU time.
+"""
 
 
 class Reconciler:
     """Finds deleted groups and commits. Only the sampler's thread calls the methods.
 
-    Each sample compares all groups with the listing. It checks the commits of at most GROUPS_PER_SAMPLE groups.
+    At each sample, all groups are compared with the listing, and the commits of at most GROUPS_PER_SAMPLE groups are
+    checked.
     """
 
     def __init__(

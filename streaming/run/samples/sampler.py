@@ -28,7 +28,8 @@ from streaming.state.monitor_state import MonitorState
 LONGEST_INTERVAL_SECONDS = 15.0
 """The limit up to which the interval is increased, so that samples use at most a tenth of a core.
 
-A sample of 10,000 groups takes about one CPU second. The values of a sample are shown for at least twice this limit.
+A sample of 10,000 groups takes about one CPU second. The values of a sample are shown for at least twice this limit, so
+they do not become stale because of the increased interval.
 """
 
 
@@ -86,14 +87,15 @@ class Sampler:
     def _pause_seconds(self) -> float:
         """While the cluster is not ready, the pause is at most one second, except while the query reads the log.
 
-        Frequent samples would slow down the query. If samples need more than a tenth of a core, the pause is increased.
+        During this time, frequent samples would slow down the query. If samples need more than a tenth of a core, the
+        pause is increased.
         """
         if not self.monitor_state.view().health.ready and not self.readiness.is_reading_log:
             return min(1.0, self.interval_seconds)
         return max(self.interval_seconds, min(10 * self._sample_cpu_seconds, LONGEST_INTERVAL_SECONDS))
 
     def take_sample(self) -> None:
-        """Take one sample. Commits are read before end offsets: else, the reported lag could be too small."""
+        """Take one sample. Commits are read before end offsets. Otherwise, the reported lag could be too small."""
         before, after = self.monitor_state.view(), self.after
         view = self.lag_watch.current_commits(before)
         listing = self.groups.list_groups()

@@ -41,8 +41,8 @@ class Upkeep:
     def start_if_due(self, deletion_time_ms: int | None) -> None:
         """Start the maintenance if the interval has passed and the previous maintenance has ended.
 
-        It deletes rows that are older than `retention_days` at the latest `ClusterSample.deletion_time_ms` of all
-        clusters. If all are None, no row is deleted.
+        The maintenance deletes rows that are older than `retention_days` at the latest `ClusterSample.deletion_time_ms`
+        of all clusters. If all these times are None, no row is deleted.
         """
         with self._lock:
             if deletion_time_ms is not None:

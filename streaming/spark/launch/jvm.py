@@ -3,9 +3,10 @@
 1. The start of the JVM takes seconds, and Python's imports also take seconds. Both run at the same time. So this module
    does not import PySpark, and `begin` does not wait for the JVM. If the start fails, `connect` raises the error.
    Before `connect`, the monitor can report a different error, for example an unreachable broker.
-2. The command line is the same as with `spark-submit`, which starts a second JVM to compose it (0.5 CPU seconds). The
-   jars of Spark are sorted by name. So the class path is the same on every machine. The class archive in a container
-   image is valid only for the class path that was used to create the archive.
+2. This module composes the same command line as `spark-submit`, but `spark-submit` starts a second JVM to compose it
+   (0.5 CPU seconds). The jars of Spark are sorted by name. So the class path is the same on every machine. This is
+   necessary, because the class archive in a container image is valid only for the class path that was used to create
+   the archive.
 3. Spark's file `spark-env.sh` is not read. If your Spark installation needs `spark-env.sh`, use `spark-submit`.
 4. If Spark runs in local mode, `SPARK_HOME` is not in the environment of the JVM. With `SPARK_HOME`, each Python worker
    would import PySpark from an archive and would have to compile its modules.
@@ -81,7 +82,8 @@ _JAVA_OPTIONS_OF_SPARK = (
 )
 """The options that Spark's launcher adds (`JavaModuleOptions`), without `--add-modules=jdk.incubator.vector`.
 
-Only Spark's machine learning uses this module. It prints a warning, and prevents the use of the JDK's class archive.
+Only Spark's machine learning uses this module. The module prints a warning, and prevents the use of the JDK's class
+archive.
 """
 
 

@@ -259,6 +259,6 @@ def test_each_strategy_of_the_user_is_loaded(tmp_path: Path, monkeypatch: pytest
     findings = list(strategy_findings(f"checked_strategies:{name}" for name in names))
     assert [finding.status for finding in findings] == [OK, NOTE, FAILED]
     assert findings[0].text == "checked_strategies:Own can be loaded; its name is 'own'"
-    assert "the name 'range' of a built-in strategy, so the monitor does not use it" in findings[1].text
+    assert "because its name 'range' is the name of a built-in strategy" in findings[1].text
     assert findings[2].text == "checked_strategies:broken: ImportError: no such driver"
     assert findings[2].remedy == "correct the strategy, or remove it from evaluation.assignors"

@@ -138,7 +138,7 @@ def test_a_merged_incident_does_not_show_that_its_facts_are_still_active(tmp_pat
     write_rows(tmp_path, merged)
     address = f"/incidents/{merged.incident_id}"
     seen = Seen(ask(pages_of(MonitorState(), tmp_path), address).text).text
-    assert "active at the merge" in seen
+    assert "active when the incidents merged" in seen
     assert "still active" not in seen
     assert ask(pages_of(MonitorState(), tmp_path), f"/api/v1{address}").json()["active_groups"] == []
 

@@ -4,10 +4,10 @@ The brokers keep a committed offset for `offsets.retention.minutes`, counted fro
 
 1. While a group has members, the offsets of its subscribed topics do not expire. So the expiry time of these offsets is
    null.
-2. A classic group with a protocol type: the start is the time when the group became Empty (`currentStateTimestamp`). If
-   the record has no `currentStateTimestamp` (before version 2), rule 3 applies.
-3. A KIP-848 group, a streams group, or a group that only commits: each committed offset has its own start, the time of
-   its commit.
+2. For a classic group with a protocol type, the start is the time when the group became Empty
+   (`currentStateTimestamp`). If the record has no `currentStateTimestamp` (before version 2), rule 3 applies.
+3. In a KIP-848 group, a streams group, or a group that only commits, each committed offset has its own start, the time
+   of its commit.
 4. The expiry time is unknown if no broker returned `offsets.retention.minutes`, or if the state of the group is
    unknown. If a listing shows a state other than Empty, the expiry time is also unknown. In the polling mode, the
    expiry time is always unknown, because coordinators do not return the starts.

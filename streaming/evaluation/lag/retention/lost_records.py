@@ -14,8 +14,8 @@ if c < s. Rules:
    bound. If no fetch has found a record among the lost offsets, all lost offsets may be markers or aborted records
    (`next_offsets.py`). The deletion of markers or aborted records is not a loss. So if no fetch has found a record,
    `records_lost` is null in two cases: at most FEW_OFFSETS offsets are lost, or the topic has transactions. A known
-   loss stays known while the committed offset stays the same, also after a restart. Otherwise, a small loss would
-   become unknown: the monitor cannot fetch a deleted record again to prove the loss.
+   loss stays known while the committed offset stays the same, also after a restart. Without this exception, a small
+   loss would become unknown: the monitor cannot fetch a deleted record again to prove the loss.
 2. `lost_since_ms` is the time of the first sample in which s is greater than c, or the time of the commit if the commit
    is later. If `lost_since_ms` is the time of the oldest stored sample, `lost_since_kind` is `at_least`. The start time
    of a loss stays the same, even after a commit or the removal of old samples. The start time of a loss also stays the
@@ -28,8 +28,8 @@ if c < s. Rules:
    apply (rule 4 of `time_retention.py`), only the second estimate counts.
 4. The rate is unknown if the log start offset moved less than twice within RATE_WINDOW_MS. For example, the rate is
    unknown for compacted topics and for new topics. The rate is also unknown if the next move is overdue: the last move
-   is more than OVERDUE times the mean time between two moves ago. So the deletion has paused or ended, for example
-   because the topic gets its records in one hour per day.
+   is more than OVERDUE times the mean time between two moves ago. Then the deletion has paused or ended, for example
+   because the topic gets all its records within one hour of each day.
 5. The rate comes from two moves of the log start offset within RATE_WINDOW_MS: the first move (s1, t1) and the last
    move (s2, t2).
 
@@ -72,7 +72,7 @@ The points use 480 bytes. They cover the last ten moves in full and earlier move
 RATE_WINDOW_MS = 24 * 3_600_000
 """Maximum age of a move that is used for the rate.
 
-By default, brokers check every 5 minutes whether they can delete segments.
+By default, brokers check every 5 minutes whether they can delete segments. So a move can happen every 5 minutes.
 """
 
 AHEAD = 10
@@ -91,7 +91,7 @@ RETENTION_SCHEMA = pa.schema(
         ("seconds_until_lost_kind", pa.string()),
     ]
 )
-"""The kinds of `lost_since_ms` are `exact` and `at_least`, those of `seconds_until_lost` `estimate` and `at_least`.
+"""`lost_since_kind` is `exact` or `at_least`. `seconds_until_lost_kind` is `estimate` or `at_least`.
 
 A kind is null if its value is null.
 """
@@ -124,7 +124,8 @@ def retention(  # noqa: PLR0913, PLR0917 - one argument per input
 
     `starts` must contain the sample of the report. `earlier` contains the losses up to the previous sample (`losses`).
     `left_by_time` and `only_by_time` are results of `time_retention.py`. `commits_read_ms` contains for each row the
-    time of the newest sample up to which the group's commits were read, or null. None means the sample of the report.
+    time of the newest sample up to which the group's commits were read, or null. If `commits_read_ms` is None, the
+    commits were read up to the sample of the report.
 
     In the example, the log start offset rises by 1000 every 600 s. The estimate for the offset 4500 is
     2500 / (1000 / 600 s) - 300 s = 1200 s. So the predicted loss is at 2700 s, and the real loss is at 3000 s:
@@ -283,7 +284,7 @@ def _until_lost(  # noqa: PLR0913, PLR0917 - one argument per column
 
 
 def _moves(points: OffsetPoints, rows: Int64Array, since_ms: int) -> tuple[Int64Array, ...]:
-    """Return five columns: offset and time of the last move, the increase of both since the first move, and the count.
+    """Return five columns: offset and time of the last move, both increases since the first move, number of moves.
 
     With fewer than two moves, the increase of the offset is 0.
     """

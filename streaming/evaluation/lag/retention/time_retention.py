@@ -12,7 +12,7 @@ The next record is the record that the group reads next. The age of the next rec
 3. If the settings of the topic are unknown, the estimate is unknown.
 4. If the topic never deletes records because of its size (`retention.bytes` is -1, or `cleanup.policy` does not contain
    `delete`), only this estimate counts. Then the rate of the log start offset (`lost_records.py`) does not apply,
-   because it describes records of an earlier time, or requests to delete records. Exception: if the topic deletes
+   because the rate describes records of an earlier time, or requests to delete records. Exception: if the topic deletes
    records by time and the estimate is unknown, the rate applies.
 
 Limits: `retention.bytes` and DeleteRecords can delete the record before the estimated time. Kafka uses the timestamps

@@ -8,7 +8,7 @@ from streaming.group.codec import StateVersionError
 
 
 def encode_columns(columns: pa.Table) -> bytes:
-    """Return the columns as bytes. Offsets and times need half as many bytes with ZSTD as with LZ4."""
+    """Return the columns as bytes. ZSTD is used, because offsets and times need half as many bytes as with LZ4."""
     stream = pa.BufferOutputStream()
     with pa.ipc.new_stream(stream, columns.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
         writer.write_table(columns)

@@ -12,8 +12,8 @@ commit:
    enough time, even if a group commits every 10 ms. If the coordinator moves to a broker whose clock is slow,
    timestamps can decrease. If the timestamps return to an earlier slot, the new commit replaces the entry of that slot.
    The number of a slot is timestamp // slot_ms. So the content of a window depends only on the commits, and not on
-   batches or restarts. So from each batch, only the last commit of each slot is added (`last_per_slot`). Burrow does
-   not use slots: its `min-distance` is a minimum time after the previous entry.
+   batches or restarts. Therefore, it is sufficient to add only the last commit of each slot from each batch
+   (`last_per_slot`). Burrow does not use slots: its `min-distance` is a minimum time after the previous entry.
 4. If a window is full, a new commit removes the oldest entry.
 
 The monitor requests end offsets after it has read the commits. Rules for the end offsets:
@@ -21,8 +21,8 @@ The monitor requests end offsets after it has read the commits. Rules for the en
 5. The lag of an entry is computed once, from the first end offset that is sampled after the commit. If a later commit
    of the same slot replaces the entry, the new entry has the same lag. Burrow uses the last end offset *before* the
    commit. So Burrow's lag is too low and often 0, and alerts resolve too early. An end offset is used only for the
-   newest commit of a row. With one end offset for several commits, the lag of each later commit is lower, even if the
-   group does not catch up.
+   newest commit of a row. If several commits had the same end offset, each later commit would have a lower lag than the
+   previous commit, even if the group does not catch up.
 6. If a committed offset is greater than the end offset, the entry and all earlier entries are removed. There are two
    possible causes. The topic was deleted and created again, or a client committed an offset that never existed.
 7. If the topic id shows that the topic was created again (`topic_ids.py`), all entries before the last commit are
@@ -59,7 +59,7 @@ WINDOW_SCHEMA = pa.schema(
 """One entry per row. The entries of a window are in adjacent rows, oldest first. `lag` is null if not observed."""
 
 STORED_VERSION = 1
-"""Version 1: WINDOW_SCHEMA with the column `key` instead of `row`. It contains the bytes of the commit's key."""
+"""Version 1: WINDOW_SCHEMA with the column `key` instead of `row`. `key` contains the bytes of the commit's key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +234,7 @@ class CommitWindows:
     def _extends_window(self, commits: _Commits) -> BoolArray:
         """Return True for each commit of a row if `_append` can add all commits of the row in one step.
 
-        Then log offsets increase, slots do not decrease, and no commit is a tombstone.
+        This is possible if log offsets increase, slots do not decrease, and no commit is a tombstone.
         """
         starts = commits.starts
         matrix_rows = commits.rows[starts]

@@ -4,13 +4,13 @@ A point is (offset, time of the sample). The offsets are end offsets or log star
 row. The points of a row are sorted by time, and their offsets never decrease. (o', t') is the last stored point. Rules
 for a new sample (o, t):
 
-1. t <= t': all points at or after t are removed first. Either the clock was set back, or the sample is repeated.
-2. o < o': all points are removed, and the new point becomes the first point. Either the topic was created again, or the
-   topic lost its last records in an unclean election. If the offset decreases, kafka-lag-exporter ignores new samples
-   until the old points expire (issue 197). A topic that was created again can also have o >= o'. Only its topic id
-   shows that its log is new (`topic_ids.py`).
-3. o equals the offset of the last two points: the time of the last point becomes t. So a constant offset has only two
-   points: one with its first time, and one with its last time. The method comes from kafka-lag-exporter
+1. If t <= t', all points at or after t are removed first. Either the clock was set back, or the sample is repeated.
+2. If o < o', all points are removed, and the new point becomes the first point. Either the topic was created again, or
+   the topic lost its last records in an unclean election. If the offset decreases, kafka-lag-exporter ignores new
+   samples until the old points expire (issue 197). A topic that was created again can also have o >= o'. Only its topic
+   id shows that its log is new (`topic_ids.py`).
+3. If o equals the offset of the last two points, the time of the last point becomes t. So a constant offset has only
+   two points: one with its first time, and one with its last time. The method comes from kafka-lag-exporter
    (`LookupTable.addPoint`).
 4. In all other cases, the new point is appended. If the row is full, one inner point is removed first. The removed
    point is the inner point with the smallest value of

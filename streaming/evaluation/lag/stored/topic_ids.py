@@ -1,7 +1,8 @@
 """Detect by its topic id that a topic was deleted and created again (KIP-516).
 
 The new topic has a new log. The end offsets of the new log can be as high as those of the old log, so only the topic id
-is a proof. Then everything that the monitor stores about the old log is wrong, for example the sampled end offsets.
+is a proof. If a topic was created again, everything that the monitor stores about the old log is wrong, for example the
+sampled end offsets.
 """
 
 from __future__ import annotations

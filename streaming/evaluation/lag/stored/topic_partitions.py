@@ -83,7 +83,8 @@ class TopicPartitionRows:
 def _key(codes: Int64Array, partitions: Int64Array) -> Int64Array:
     """Return a distinct number for each topic partition.
 
-    A hostile client can commit any partition number of 32 bits, also a negative number.
+    A hostile client can commit any partition number of 32 bits, also a negative number. So the result contains all 32
+    bits of the partition number.
     """
     keys: Int64Array = (codes << 32) | (partitions.astype(np.int64) & 0xFFFFFFFF)
     return keys

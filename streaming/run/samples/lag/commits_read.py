@@ -26,7 +26,7 @@ from streaming.integrity.read_up_to import ReadUpTo, add_sampled_end
 
 
 class CommitsRead:
-    """The newest sample that was read, by partition of `__consumer_offsets`."""
+    """The newest sample up to which the commits were read, by partition of `__consumer_offsets`."""
 
     def __init__(self) -> None:
         self._read: Mapping[int, ReadUpTo] = {}
@@ -36,7 +36,8 @@ class CommitsRead:
     def add(self, sample: ClusterSample, positions: Mapping[int, int], polled_at_ms: int | None, taken_ms: int) -> None:
         """Add a sample. `taken_ms` is a time after all requests of the sample.
 
-        Its commits must include all commits before `positions` and of the poll that began at `polled_at_ms`.
+        The commits of the sample must include all commits before `positions`, and all commits of the poll that began at
+        `polled_at_ms`.
         """
         ends = {number: end.high_watermark for number, end in sample.offsets_topic.items()}
         if polled_at_ms is not None:

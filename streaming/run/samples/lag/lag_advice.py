@@ -4,8 +4,8 @@
    assignment, the members, the cause or the known capacities change, and after REPEAT_MS. A shorter interval is not
    useful, because the rates in the advice are averages over five minutes.
 2. At each sample, the computation stops after about MAX_SECONDS. Groups whose advice is oldest come first. The other
-   groups follow at a later sample. Until then, a group keeps its old advice if the inputs are the same. If the inputs
-   changed, the group has no advice.
+   groups follow at a later sample. Until then, a group with unchanged inputs keeps its old advice. A group with changed
+   inputs has no advice.
 """
 
 from __future__ import annotations

@@ -8,11 +8,12 @@ Store the causes in the monitor state. Write the start and the end of each cause
    commit after the start of the cause. Partitions that an open transaction blocks do not count. If only the rates
    change, the cause does not end (`Cause.identity`).
 3. While it is unknown whether a cause exists, no cause starts or ends. If the lag is unknown, the cause is unknown. A
-   lower bound counts as unknown if it was below WAITING_SECONDS at the last commit: after a restart, the monitor must
-   first observe the partitions for some time.
+   lower bound of the lag counts as unknown if it was below WAITING_SECONDS at the last commit: after a restart, the
+   monitor must first observe the partitions for some time.
 4. The monitor state also contains the advice for each cause (`lag_advice.py`). The table does not contain advice,
    because a cause often starts before the members' capacity is known.
-5. The row of an active cause is written again on each UTC date. So the deletion of old dates never deletes it.
+5. The row of an active cause is written again on each UTC date. So the deletion of old dates never deletes the last row
+   of an active cause.
 6. The active causes are read from the table at the first sample, and after an append that raised an error. So no row is
    written twice.
 """

@@ -1,16 +1,16 @@
 """Write lag, status and work shares to the tables at a fixed interval. Update the work shares in the monitor state.
 
-The first write of each UTC date contains all partitions. Every other write contains only the rows that changed. So the
-rows of at most two dates are sufficient to find the lag at a given time (`streaming/past/lag.py`), and the deletion of
-old dates never deletes the last row of a partition.
+The first time that the monitor writes on a UTC date, it writes the rows of all partitions. At all other times, it
+writes only the rows that changed. So the rows of at most two dates are sufficient to find the lag at a given time
+(`streaming/past/lag.py`), and the deletion of old dates never deletes the last row of a partition.
 
-If no row of `group_lag` changed, the write contains one unchanged row. So each write proves a measurement
-(`streaming/past/silence.py`).
+If no row of `group_lag` changed, the monitor writes one unchanged row. This row proves that the monitor
+measured the lag (`streaming/past/silence.py`).
 
-If a committed offset was deleted, or if the group no longer reads the topic, the next write contains an *end row* for
-the partition. The `unknown_reason` of an end row is `offset_deleted` or `not_subscribed`, and all values are null.
-After a restart, the first write compares the lag with the rows that the table has for the same date. So this write also
-finds the partitions that ended since the previous write on this date.
+If a committed offset was deleted, or if the group no longer reads the topic, the monitor adds an *end row* for the
+partition when it writes again. The `unknown_reason` of an end row is `offset_deleted` or `not_subscribed`, and all
+values are null. Before the monitor writes for the first time after a restart, it compares the lag with the rows that
+the table has for the same date. So the monitor also finds the partitions that ended since it last wrote on this date.
 """
 
 from __future__ import annotations

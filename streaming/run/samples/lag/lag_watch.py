@@ -168,7 +168,7 @@ class LagWatch:
         return self.clock.take_sample(self.brokers.sample(topics))
 
     def evaluate(self, view: CommittedOffsetsView, before: MonitorView, sample: ClusterSample) -> LagEvaluation:
-        """Compute the lag of the commits in `view`. `view` is newer than `before`, and `sample` newer than both."""
+        """Compute the lag of the commits in `view`. `view` is newer than `before`, and `sample` is newer than both."""
         self._use_numbering(view.numbering)
         self._follow_clock(sample)
         self._forget_old_logs(view, sample)
@@ -210,7 +210,7 @@ class LagWatch:
         return replace(evaluated, topic_loads=topic_loads(self._ends, sample), crossed=crossed)
 
     def _use_numbering(self, numbering: int) -> None:
-        """If the rows have new numbers, forget the values by row. Then consume rates are unknown for a minute."""
+        """If the rows have new numbers, forget the values by row number. So consume rates are unknown for a minute."""
         if self._numbering != numbering:
             self._numbering, self._unmoved, self._commit_points = numbering, UnmovedCommits(), CommitPoints()
             self._commit_times = CommitTimes()

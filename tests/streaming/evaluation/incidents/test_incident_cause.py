@@ -226,7 +226,7 @@ def test_if_an_earlier_fact_joins_the_story_has_both_starts() -> None:
     (incident,) = followed.sample(6, [evidence("rebalance_storm", minute=4), evidence("flapping_member", minute=2)])
     assert story(incident, utc_text).since_when == (
         "The incident started at 2026-11-21 22:30:40 UTC."
-        " The earliest problem started at 2026-11-21 22:28:40 UTC, but joined the incident later."
+        " The earliest problem started at 2026-11-21 22:28:40 UTC, but was added to the incident later."
     )
 
 
