@@ -154,7 +154,7 @@ NONE = [value_mapping({"0": ("none", FINE)})]
 
 _NEVER = "-1"
 CATCH_UP = [value_mapping({"0": ("no lag", FINE), _NEVER: ("not at this rate", WATCH)})]
-"""Mapping of the values of `catch_up_query` that are not a time."""
+"""Maps each value of `catch_up_query` that is not a time to a text."""
 
 
 def catch_up_query(scope: Scope) -> str:

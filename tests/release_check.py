@@ -45,7 +45,10 @@ from streaming.java import find_java, java_version
 
 _ROOT = Path(__file__).parents[1]
 _LIMIT_SECONDS = 900.0
-"""Time limit for each pair of Python and Java. On two busy cores, the steps before the demo take five minutes."""
+"""Time limit for each pair of a Python version and a Java version.
+
+On two busy cores, the steps before the demo take five minutes.
+"""
 _STABLE_GROUPS = {group.group_id for group in DEMO_GROUPS if group.protocol} - {"demo-flapping"}
 """The groups that have members and do not rebalance all the time."""
 _STOP_SECONDS = 30.0

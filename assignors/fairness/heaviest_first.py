@@ -2,8 +2,8 @@
 
 The load of a member is the sum of the weights (lag or throughput) of its partitions. The fairest assignment is NP-hard
 to find. So this module computes an approximation: it assigns the heaviest partitions first, each to the least loaded
-subscriber. With equal subscriptions, the largest load is at most 4/3 of the fairest largest load (Graham,
-*Bounds on multiprocessing timing anomalies*, 1969).
+subscriber. If all members have the same subscription, the largest load of the approximation is at most 4/3 of the
+largest load in the fairest assignment (Graham, *Bounds on multiprocessing timing anomalies*, 1969).
 """
 
 from __future__ import annotations

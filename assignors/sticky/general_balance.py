@@ -4,7 +4,7 @@ Each pass visits all partitions in order. A partition can move to a subscriber t
 than the owner. The earlier owner has priority over the least loaded subscriber. The algorithm ends after the first pass
 without a move.
 
-Before Java visits a partition, it checks whether the group is balanced
+Before Kafka's Java assignor visits a partition, it checks whether the group is balanced
 (``AbstractStickyAssignor.performReassignments``). This check is slow and never changes the result, so this module omits
 it. While a pass visits a topic, only the loads of the topic's subscribers change. So one heap per topic is sufficient
 to find the least loaded subscriber.

@@ -118,10 +118,10 @@ def _ratios() -> AnyPanel:
 def _partitions_per_member() -> AnyPanel:
     spec = PanelSpec(
         "Partitions per member and unowned partitions",
-        "`most` is the number of partitions of the busiest member. `excess` is `most`, minus the largest partition "
-        "count in the fairest valid assignment. `idle members` is the number of members without partitions. `avoidably "
-        "idle` is the number of idle members that would have partitions in a different valid assignment. `unowned` is "
-        "the number of subscribed partitions without an owner.",
+        "`most` is the number of partitions of the member with the most partitions. `excess` is the difference "
+        "between `most` and the same number in the fairest valid assignment. `idle members` is the number of members "
+        "without partitions. `avoidably idle` is the number of idle members that would have partitions in a different "
+        "valid assignment. `unowned` is the number of subscribed partitions without an owner.",
         fairness.MEMBER_PARTITIONS_MAX.unknown,
         width=24,
     )

@@ -41,7 +41,7 @@ class _LazyCommandGroup(click.Group):
         return list(_COMMANDS)
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run a command. If the command fails, remove the secrets in the settings from the error message."""
+        """Run a command. If the command fails, remove from the error message all secrets that are in the settings."""
         try:
             result: object = super().invoke(ctx)
             sys.stdout.flush()  # at exit, the interpreter would report a failed flush in several lines

@@ -77,7 +77,7 @@ def scrape_finding(
     jobs = ", ".join(sorted(f"{instance} (job {job})" for job, instance in scraped))
     if any(target.scrape_url in own_urls for target in candidates):
         return ok(point, jobs)
-    text = f"the series come from {jobs}, but not from port {port} of this machine"
+    text = f"the series come from {jobs}. None comes from port {port} of this machine"
     remedy = "check that this monitor is one of these instances, because Prometheus must scrape each monitor"
     return note(point, text, remedy)
 

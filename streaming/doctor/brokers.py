@@ -58,7 +58,7 @@ def clock_findings(clocks: MeasuredClocks) -> Iterator[Finding]:
         elif offset.least_ms > WARN_MS:
             side = "ahead of" if offset.middle_ms > 0 else "behind"
             size = f"{abs(offset.middle_ms) / 1000:.1f} s (+/- {offset.within_ms / 1000:.1f} s)"
-            remedy = "synchronize the clocks with NTP. Until then, the monitor corrects times"
+            remedy = "synchronize the clocks with NTP. Until then, the monitor corrects its times for the difference"
             yield note(point, f"{size} {side} the clock of this machine", remedy)
         else:
             at_most = max(abs(offset.lowest_ms), abs(offset.highest_ms)) / 1000

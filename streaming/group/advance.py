@@ -320,7 +320,9 @@ def _count_described(snapshot: GroupSnapshot, event: GroupDescribed) -> GroupTot
 
 
 def _has_rebalanced(before: GroupMetadata, after: GroupMetadata) -> bool:
-    """Return True if two descriptions outside a rebalance prove that the group has rebalanced between them.
+    """Return True if two descriptions prove that the group has rebalanced between them.
+
+    No rebalance ran at the time of either description.
 
     If a member with the same id has a new subscription, the member has joined again. The new member id of a static
     member proves nothing, because a static member can rejoin without a rebalance (rule 3).

@@ -69,8 +69,8 @@ class GroupTotals(msgspec.Struct, frozen=True):
 class Resume(msgspec.Struct, frozen=True):
     """The last row that was written for a group with an earlier checkpoint, and the counts in this row.
 
-    The monitor reads the log again to find the members, but does not count the records up to this row again.
-    `offsets_topic_partition` is None if an earlier version of the monitor wrote the row.
+    The monitor reads the log again to find the members, but does not count again the records that this row already
+    counts. `offsets_topic_partition` is None if an earlier version of the monitor wrote the row.
     """
 
     offsets_topic_offset: int

@@ -1,6 +1,6 @@
 """Computes the lag of a group's partitions at a past moment, from rows of `group_lag` and `partition_status`.
 
-1. The lag is the lag at the last measurement before the moment. If a value changed, the monitor wrote a new row. So
+1. The result is the lag at the last measurement before `at_ms`. If a value changed, the monitor wrote a new row. So
    the last row of a partition was still valid at the last measurement. If the last measurement is too old
    (`silence.py`), the lag is unknown for the reason `not_measured`.
 2. The first write of each UTC date contains all partitions (`run/samples/lag/lag_tables.py`). So the reader reads only

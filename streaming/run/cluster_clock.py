@@ -113,7 +113,7 @@ class ClusterClock:
         )
 
     def _follow_monitor_clock(self) -> None:
-        """If the monitor's clock was set, change the corrections by the same amount in the opposite direction."""
+        """If the monitor's clock was set forward by n ms, make each correction n ms smaller (larger if set back)."""
         before_ms, self._last_boot_time_ms = self._last_boot_time_ms, self._boot_time_ms()
         step_ms = self._last_boot_time_ms - before_ms
         if abs(step_ms) < STEP_MS:

@@ -96,7 +96,7 @@ class Monitor:
         """Connect to the cluster. If `stop` is set before the connection exists, return None immediately.
 
         A connection attempt takes up to `kafka.connect_timeout_seconds` and cannot be interrupted. So it runs in a
-        separate thread, which opens nothing that must be closed.
+        separate thread, and a stop of the monitor does not wait for this thread.
         """
         connecting: Future[Connection] = Future()
 

@@ -27,7 +27,7 @@ _MAX_BYTES = 4096
 """The size limit of a response, in bytes. A response of this size can contain several transaction markers."""
 
 _MAX_BYTES_OF_NEXT = 65_536
-"""The size limit in bytes after a fetch that found no record: many records of aborted transactions can follow."""
+"""Size limit in bytes after a fetch without a record, because many records of aborted transactions can follow."""
 
 EMPTY_WITHIN = 1_000
 

@@ -63,7 +63,7 @@ INCIDENTS = Table(
             ),
             text(
                 "cause",
-                "cause of the incident. The cause is `coordinator_gone`, `coordinator`, `client_host`,"
+                "cause of the incident. The value is `coordinator_gone`, `coordinator`, `client_host`,"
                 " `no_coordinator`, `no_members`, `open_transaction`, `records_lost`, `rewound`, `unknown`, the name of"
                 " a condition, or the name of a cause of lag. The rules are in"
                 " `streaming/evaluation/incidents/incident_cause.py`",

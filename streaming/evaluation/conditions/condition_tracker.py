@@ -114,7 +114,8 @@ class ConditionEvaluation:
 class _GroupInputs:
     """The state of a group, and values that depend only on this state.
 
-    The values show quickly whether the group can have a condition. Most groups cannot, so they are not evaluated.
+    A fast check of these values shows whether the group can have a condition. Most groups cannot, so only the other
+    groups are evaluated.
     """
 
     record: GroupState

@@ -96,7 +96,7 @@ UNKNOWN_COORDINATOR: Final = Coordinator()
 class GroupSurroundings:
     """Inputs about a group that are not in its report: its coordinator, its last rebalances and the affected topics.
 
-    The keys of `topics_by_name` are names of conditions and RECORDS_LOST.
+    Each key of `topics_by_name` is RECORDS_LOST or the name of a condition.
     """
 
     coordinator: Coordinator = UNKNOWN_COORDINATOR

@@ -84,7 +84,7 @@ class IncidentCause:
 
     @property
     def is_active(self) -> bool:
-        """True if evidence that shows the cause is active."""
+        """True if active evidence shows the cause."""
         return any(one.until_ms is None for one in self.evidence)
 
     @property

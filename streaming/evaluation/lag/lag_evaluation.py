@@ -35,7 +35,7 @@ class LagEvaluation:
 
     `partitions` has the columns of LAG_SCHEMA, LAG_SECONDS_SCHEMA, STATUS_SCHEMA, RETENTION_SCHEMA, EXPIRY_SCHEMA and
     RATES_SCHEMA. `topic_loads` contains the known loads of all sampled topics. `crossed` contains each pair of group
-    and partition whose last step between two commits crosses the log start (rule 7 of `rates.py`).
+    and partition for which the log start is between the last two committed offsets (rule 7 of `rates.py`).
     """
 
     report: LagReport

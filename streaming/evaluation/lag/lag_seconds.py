@@ -12,8 +12,9 @@ between two samples. The first rule that applies determines the result:
    "at least 0 s". The monitor never extrapolates. The tool kafka-lag-exporter extrapolates, and showed a lag of three
    years (issue 496).
 4. This rule has no result. It defines the values of rules 5 and 6. (o1, t1) is the last point whose offset is at most
-   g. (o2, t2) is the next point. `at` is the time of the sample of the report. If several samples have the offset o1,
-   t1 is the time of the last sample with this offset. The record at g was written after t1, and not later than t2.
+   g. (o2, t2) is the next point. `at` is the time of the sample from which the report was computed. If several
+   samples have the offset o1, t1 is the time of the last sample with this offset. The record at g was written after t1,
+   and not later than t2.
 5. `at_least`: t2 - t1 is more than MAX_STEP_MS, and also more than MAX_STEP_SHARE * (at - t2). Usually, the monitor
    took no samples between t1 and t2. A running monitor samples at least every 60 s. So it is unknown when the record
    was written in this time. The lower bound is at - t2. For example, the monitor was off for three days, and the first

@@ -2,8 +2,9 @@
 
 The totals count all rebalances since the first record of the group. The totals are part of the group's state. So if a
 batch is repeated, no rebalance is counted twice. With a new checkpoint, the monitor reads the log again from the start.
-But the table already contains rows up to the offset `reported_up_to` of the partition `reported_in_partition`.
-Rebalances with a row are not counted again: the new totals continue the totals in the last row.
+But the table already contains rows up to the offset `reported_up_to` of the partition `reported_in_partition`. If the
+table has a row for a rebalance, the rebalance is not counted again. So the totals in new rows continue the totals in
+the last stored row.
 """
 
 from __future__ import annotations

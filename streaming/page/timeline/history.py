@@ -44,7 +44,7 @@ class Change(NamedTuple):
 class Mark:
     """The changes in one column of time. `text` describes the last change. Member names in it are not escaped.
 
-    `causes` and `others` count the rebalances of each cause and the other changes of each kind.
+    `causes` contains the number of rebalances by cause. `others` contains the number of all other changes by kind.
     """
 
     first_ms: int

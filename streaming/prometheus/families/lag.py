@@ -193,6 +193,6 @@ def _shown_rows(table: pa.Table, granularity: Granularity, limit: SeriesLimit) -
 
 
 def _labels(table: pa.Table) -> Mapping[str, pa.Array]:
-    """Return the columns of escaped label values by label name. A column can have several label names."""
+    """Return for each label name the column of escaped label values. Several label names can have the same column."""
     escaped = {column: escape_labels(table[column]) for column in {*_COLUMN_OF_LABEL.values()} & {*table.column_names}}
     return {label: escaped[column] for label, column in _COLUMN_OF_LABEL.items() if column in escaped}

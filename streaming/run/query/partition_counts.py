@@ -26,7 +26,7 @@ def own_partitions(cluster: str, files: Files, view: int) -> OwnPartitions:
     if known and known[-1] != view:
         _log.warning(
             "%s: %s has %d partitions now, and had %d before. After a restart, a broker uses the new count. Then many"
-            " groups belong to a partition other than before, and Kafka does not find their committed offsets. The"
+            " groups belong to a different partition than before, and Kafka does not find their committed offsets. The"
             " monitor reads the old and the new partitions",
             cluster,
             OFFSETS_TOPIC,

@@ -53,8 +53,9 @@ class LagTables:
         return time.monotonic() - self._written_seconds >= self._every_seconds
 
     def write(self, lag: LagEvaluation, unsubscribed: pa.Table, rates: Weights) -> None:
-        """Write the rows that changed since the last write, or one row. The first write of a date contains all rows.
+        """Write the rows that changed since the last write. The first write of a UTC date contains all rows.
 
+        If nothing changed, the table `group_lag` gets one unchanged row as proof that the monitor measured the cluster.
         `unsubscribed` contains the commits for topics that their groups no longer read. `rates` contains the produce
         rate of each topic partition, in records per second.
         """

@@ -210,7 +210,10 @@ class LagWatch:
         return replace(evaluated, topic_loads=topic_loads(self._ends, sample), crossed=crossed)
 
     def _use_numbering(self, numbering: int) -> None:
-        """If the rows have new numbers, forget the values by row number. So consume rates are unknown for a minute."""
+        """If the rows have new numbers, delete all values that are stored by row number.
+
+        Then consume rates are unknown for a minute.
+        """
         if self._numbering != numbering:
             self._numbering, self._unmoved, self._commit_points = numbering, UnmovedCommits(), CommitPoints()
             self._commit_times = CommitTimes()
@@ -320,7 +323,7 @@ class LagWatch:
 
 
 def _read_up_to_ms(view: MonitorView, sample: ClusterSample) -> Mapping[int, int | None]:
-    """Return the cluster's time up to which each partition of `__consumer_offsets` was read."""
+    """Return for each partition of `__consumer_offsets` the time up to which it was read, in the cluster's time."""
     ahead_ms = sample.leaders_ahead_ms
     return {
         number: None if read.read_up_to_ms is None else read.read_up_to_ms - ahead_ms.get(number, 0)

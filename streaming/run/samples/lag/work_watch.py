@@ -98,7 +98,10 @@ def current_evaluation(record: GroupState) -> Evaluation | None:
 
 
 def _measured_group(known: _MeasuredGroup | None, snapshot: GroupSnapshot, position: Position) -> _MeasuredGroup:
-    """Return `known` if it has this snapshot. A new entry for the same evaluation keeps the `written` scores."""
+    """Return `known` if it was computed from this snapshot. Otherwise, return a new entry.
+
+    A new entry for the same evaluation keeps the `written` scores.
+    """
     if known is not None and known.snapshot is snapshot:
         return known
     division = divide_work(shared_work(snapshot, assignment_inputs(snapshot)))
