@@ -14,6 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
 from streaming.delta.on_disk import COMMITS_PER_CHECKPOINT, DeltaTables
 from streaming.delta.table_files import UnusableTableError, check_tables, log_entry
@@ -221,7 +222,7 @@ def test_a_table_that_was_replaced_while_the_monitor_ran_is_not_used(tmp_path: P
     shutil.copytree(tmp_path / "new" / QUARANTINE.name, tmp_path / "old" / QUARANTINE.name)
     (failure,) = tables.tidy(LONG_AGO).values()
     assert "was replaced" in str(failure)
-    with pytest.raises(OSError, match="was replaced"):
+    with pytest.raises(DeltaError, match="was replaced"):
         tables.append(QUARANTINE, rows_at([7]))
     assert stored_offsets(tmp_path / "old") == [0, 1, 2]
 
