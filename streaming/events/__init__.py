@@ -77,6 +77,7 @@ class GroupTombstoned(msgspec.Struct, frozen=True, tag="group_tombstone"):
     """The coordinator deleted a group's metadata. The group ended, or its next record shows a different type."""
 
     position: Position
+    group_type: str = CLASSIC
 
 
 class EpochWritten(msgspec.Struct, frozen=True, tag="epoch"):

@@ -93,7 +93,7 @@ def _one_entry_a_member(metadata: GroupMetadata) -> GroupMetadata:
 
 def _epoch(group_type: str, record: DecodedRecord, position: Position) -> LogEvent:
     if record.value is None:
-        return GroupTombstoned(position)
+        return GroupTombstoned(position, group_type)
     return EpochWritten(position, group_type, record.value["epoch"])
 
 

@@ -93,7 +93,7 @@ from streaming.protocol.classic import GroupMetadata
 
 KEPT_SKIPS = 16
 """Maximum number of `Skip` values in the state of a group, which keeps the state small in a rebalance storm. Above the
-limit, the oldest values are removed and never count as failed rebalances.
+limit, later skips are not stored and never count as failed rebalances. So the count never decreases.
 """
 
 
@@ -132,8 +132,16 @@ def _resume_counting(snapshot: GroupSnapshot, resume: Resume, offsets_topic_part
 
 def _apply(snapshot: GroupSnapshot, event: LogEvent) -> GroupSnapshot:
     if isinstance(event, GroupTombstoned):
+        # If compaction removed all earlier records, only the tombstone shows the type of the group.
+        group_type = event.group_type if snapshot.position is None else snapshot.group_type
         return msgspec.structs.replace(
-            snapshot, state=DEAD, position=event.position, classic=None, modern=None, topics={}
+            snapshot,
+            group_type=group_type,
+            state=DEAD,
+            position=event.position,
+            classic=None,
+            modern=None,
+            topics={},
         )
     if isinstance(event, GroupMetadataWritten):
         return _apply_metadata(_as_living(snapshot, event, CLASSIC), event)
@@ -192,9 +200,8 @@ def _apply_metadata(snapshot: GroupSnapshot, event: GroupMetadataWritten) -> Gro
     if steps:
         totals = msgspec.structs.replace(totals, rebalances=totals.rebalances + steps - (state == EMPTY))
     skips = snapshot.unsettled_skips
-    if steps > 1 and snapshot.position is not None:
-        skip = Skip(snapshot.position.offsets_topic_offset, event.position.offsets_topic_offset, steps - 1)
-        skips = (*skips, skip)[-KEPT_SKIPS:]
+    if steps > 1 and snapshot.position is not None and len(skips) < KEPT_SKIPS:
+        skips += (Skip(snapshot.position.offsets_topic_offset, event.position.offsets_topic_offset, steps - 1),)
     advanced = msgspec.structs.replace(
         snapshot,
         group_type=CLASSIC,

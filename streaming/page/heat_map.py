@@ -7,8 +7,8 @@
 3. `level` is 0 for a cell without partitions. All other cells have a level from 1 to 5, in proportion to their
    partition count.
 4. The page shows at most `MAX_MEMBERS` members and `MAX_TOPICS` topics. For the others, it shows only their number.
-5. A member has a cell for each subscribed topic and for each topic with assigned partitions. A member whose partitions
-   are unknown has no cells.
+5. A member has a cell for each subscribed topic, for each topic with assigned partitions, and for each topic of which
+   it must release partitions. A member whose partitions are unknown has no cells.
 """
 
 from __future__ import annotations
@@ -98,8 +98,9 @@ def heat_map(
     ('app@h', 1, 7, '0', 5)
     """
     assigned = Counter(topic for member in members for topic, _ in member.target or ())
-    subscribed = Counter({topic: 0 for member in members for topic in member.subscribed_topics or ()})
-    topics = sorted({**subscribed, **assigned}, key=lambda topic: (-assigned[topic], topic))
+    subscribed = {topic: 0 for member in members for topic in member.subscribed_topics or ()}
+    present = {topic: 0 for member in members for topic, _ in member.assigned or ()}
+    topics = sorted({**subscribed, **present, **assigned}, key=lambda topic: (-assigned[topic], topic))
     shown = topics[:MAX_TOPICS]
     cells = Counter((member.member_id, topic) for member in members for topic, _ in member.target or ())
     fullest = max(cells.values(), default=0)

@@ -125,6 +125,16 @@ def _remove_leftovers(checkpoint: str) -> None:
             shutil.rmtree(parent / name)
 
 
+def _move_back(old: Files, checkpoint: str, aside: str, failure: Exception) -> None:
+    try:
+        old.move_to(checkpoint)
+    except (OSError, Py4JError):  # the JVM ended, or the storage fails
+        raise RebuildError(
+            f"the rebuild failed, and checkpoint {checkpoint} is now in {aside} ({plain_cause(failure)}): move it back,"
+            " or run the rebuild again"
+        ) from failure
+
+
 def _swap(old: Files, new: Files, aside: str) -> str | None:
     checkpoint = old.uri("").rstrip("/")
     had_one = old.exists()
@@ -132,8 +142,8 @@ def _swap(old: Files, new: Files, aside: str) -> str | None:
         old.move_to(aside)
     try:
         new.move_to(checkpoint)
-    except OSError:
+    except (OSError, Py4JError) as failure:
         if had_one:
-            old.move_to(checkpoint)
+            _move_back(old, checkpoint, aside, failure)
         raise
     return aside if had_one else None

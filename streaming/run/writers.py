@@ -5,7 +5,8 @@ every row of a cluster twice. Delta cannot prevent this, because a batch id belo
 
 1. A monitor stores a record in the folder `_writers/` of the tables, with one file for each cluster and checkpoint. It
    renews the record every `RENEW_SECONDS`, and removes it at the stop. If `rebuild` replaces the checkpoint, the path
-   stays the same, and therefore also the record file.
+   stays the same, and therefore also the record file. If the checkpoint is on a local disk, the host is a part of the
+   file name, because two hosts can use the same path for different checkpoints.
 2. At the start, and at each renewal, a monitor reads the records of other writers of its cluster. A writer on this
    machine is alive if a process with the recorded id and start time exists. The start time is counted in clock ticks
    since boot, so the check does not depend on the system time. A writer on a different machine is alive if it renews
@@ -43,6 +44,7 @@ from py4j.protocol import Py4JError
 from typing_extensions import Self
 
 from streaming.config.secret_settings import without_credentials
+from streaming.config.types.paths import local_path
 from streaming.errors import STAYS, RemedyError
 from streaming.spark.causes import is_spark_gone, plain_cause
 from streaming.spark.files import Files
@@ -122,7 +124,9 @@ class WriterClaim:
         self._open_files = open_files
         self._opened_files: Files | None = None
         self._stop = stop
-        self._own_name = f"{FOLDER}/{digest(cluster)}-{digest(checkpoint)}.json"
+        host = socket.gethostname()
+        place = checkpoint if local_path(checkpoint) is None else f"{host} {checkpoint}"
+        self._own_name = f"{FOLDER}/{digest(cluster)}-{digest(place)}.json"
         self._prefix = "" if is_repair else digest(cluster)
         self._remedy = _REPAIR_REMEDY if is_repair else _REMEDY
         pid = os.getpid()
@@ -130,7 +134,7 @@ class WriterClaim:
             run_id=uuid.uuid4().hex,
             cluster=cluster,
             checkpoint=without_credentials(checkpoint),
-            host=socket.gethostname(),
+            host=host,
             machine=_machine(),
             pid=pid,
             began_ms=now_ms(),

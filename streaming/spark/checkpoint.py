@@ -255,7 +255,9 @@ class CheckpointLock:
         """Acquire the lock. Raises CheckpointInUseError if a different process has the lock."""
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+            self._descriptor = os.open(self._path, flags, 0o600)
+            os.fchmod(self._descriptor, 0o600)  # a different user who can read the file could hold its lock
         except OSError as error:
             raise CheckpointError(_storage_error_text(self._checkpoint, error)) from None
         try:

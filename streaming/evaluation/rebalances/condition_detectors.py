@@ -43,7 +43,8 @@ many old records in a short time. The monitor would also report silence before i
    the strategy changed more than once within the window. An upgrade to KIP-848 ends the condition, because only classic
    groups have eager and cooperative strategies.
 7. `duplicate_claims`: a record within the window shows that two members claimed the same partition for the same
-   generation. `sticky` members claim only partitions that they have revoked, so their claims are not compared.
+   generation. `sticky` members claim only partitions that they have revoked, so their claims are not compared. An
+   upgrade to KIP-848 ends the condition.
 8. `subscription_mismatch`: the members have had different subscriptions for longer than `stuck_after_seconds`. During a
    deployment, subscriptions can be different for a short time. Unknown subscriptions are not compared.
 
@@ -125,7 +126,7 @@ def conditions(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: L
         REBALANCE_STORM: _is_storm(recent, read_up_to_ms, limits) and not is_rolling and not is_deserted,
         FLAPPING_MEMBER: bool(flapping_members(window, limits.flap_threshold)) and not is_deserted,
         ENDLESS_COOPERATIVE_REJOIN: idle_cooperative_rounds(window) >= COOPERATIVE_ROUNDS,
-        DUPLICATE_CLAIMS: any(rebalance.claimed_twice_partitions for rebalance in window),
+        DUPLICATE_CLAIMS: _has_duplicate_claims(recent, window),
         **_present_conditions(recent, window, read_up_to_ms - 1000 * limits.stuck_after_seconds),
     }
     return tuple(name for name, holds in is_active.items() if holds)
@@ -139,6 +140,12 @@ def same_until_ms(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits
     spans_ms = (1000 * limits.window_seconds, 1000 * limits.stuck_after_seconds)
     changes_ms = (rebalance.timestamp_ms + span_ms for rebalance in recent for span_ms in spans_ms)
     return min((at_ms for at_ms in changes_ms if at_ms > read_up_to_ms), default=float("inf"))
+
+
+def _has_duplicate_claims(recent: Sequence[RebalanceSummary], window: Sequence[RebalanceSummary]) -> bool:
+    """Return False for a KIP-848 group, because an upgrade to KIP-848 ends the condition."""
+    is_classic = latest_generation(recent).group_type == CLASSIC
+    return is_classic and any(rebalance.claimed_twice_partitions for rebalance in window)
 
 
 def _is_deserted(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: Limits) -> bool:

@@ -64,7 +64,7 @@ def test_an_epoch_is_an_event_of_every_newer_type_and_its_tombstone_is_the_group
     key = other_group_key(group_type, "g")
     alive = log_event(decode(key, other_group_value(group_type, 7)), POSITION)
     assert alive == ("g", EpochWritten(POSITION, group_type, 7))
-    assert log_event(decode(key, None), POSITION) == ("g", GroupTombstoned(POSITION))
+    assert log_event(decode(key, None), POSITION) == ("g", GroupTombstoned(POSITION, group_type))
 
 
 MEMBER_VALUE: Mapping[str, object] = {

@@ -11,10 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from streaming.evaluation.rebalances.failed_rebalances import failed_rebalances
 from streaming.events import (
     CLASSIC,
+    CONSUMER,
     GroupEvent,
     GroupForgotten,
+    GroupMetadataWritten,
+    GroupTombstoned,
     GroupVanished,
     LogEvent,
     Position,
@@ -23,7 +27,7 @@ from streaming.events import (
 )
 from streaming.group.advance import KEPT_SKIPS
 from streaming.group.snapshot import DEAD, EMPTY, GONE, STABLE, GroupSnapshot, GroupTotals, Resume, Skip
-from tests.streaming.groups import advanced, emptied, epoch, formed, left, member, sampled, tombstoned, written
+from tests.streaming.groups import advanced, at, emptied, epoch, formed, left, member, sampled, tombstoned, written
 
 FRESH = GroupSnapshot("g")
 
@@ -111,6 +115,16 @@ def test_a_different_group_type_in_the_next_offset_of_a_different_partition_is_n
         in_partition(HOME, *formed(2)), advanced(in_partition(OLD_PARTITION, written(0, 7), tombstoned(1)))
     )
     assert (after.is_carried_over, after.totals.incarnations) == (False, 2)
+
+
+def test_a_downgrade_whose_earlier_records_are_compacted_is_no_second_incarnation() -> None:
+    """Rule 6: the first record that is left is the tombstone of the KIP-848 group. Only its key shows the type."""
+    tombstone = GroupTombstoned(at(1), CONSUMER)
+    metadata = written(2, 7)
+    assert isinstance(metadata, GroupMetadataWritten)
+    downgraded = replace(metadata, position=replace(metadata.position, timestamp_ms=at(1).timestamp_ms))
+    after = advanced([tombstone, downgraded])
+    assert (after.is_carried_over, after.totals.incarnations, after.generation_id) == (True, 1, 7)
 
 
 def test_a_vanished_group_is_gone_only_in_its_partition() -> None:
@@ -229,9 +243,15 @@ def test_counts_do_not_depend_on_events_before_the_answer(meanwhile: list[GroupE
     assert late == early, why
 
 
-def test_many_skips_do_not_grow_the_state() -> None:
-    snapshot = advanced(written(offset, 2 * offset) for offset in range(100))
-    assert [skip.before_offset for skip in snapshot.unsettled_skips] == list(range(100 - KEPT_SKIPS, 100))
+def test_many_skips_neither_grow_the_state_nor_lower_the_count() -> None:
+    """The oldest skips were removed. If the oldest was the largest, the count of failed rebalances fell."""
+    snapshot, counts = advanced([written(0, 0), written(1, 6)]), []
+    for offset in range(2, 40):
+        snapshot = advanced([written(offset, 2 * offset + 10)], snapshot)
+        decisions = {("g", skip.before_offset): True for skip in snapshot.unsettled_skips}
+        counts.append(failed_rebalances(snapshot, decisions))
+    assert len(snapshot.unsettled_skips) == KEPT_SKIPS
+    assert counts == sorted(counts, key=lambda count: count or 0)
 
 
 def test_the_first_record_and_a_new_incarnation_give_no_skip() -> None:

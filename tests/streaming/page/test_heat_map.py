@@ -95,6 +95,15 @@ def test_a_member_that_swaps_one_partition_shows_both_partitions() -> None:
     assert (row.cells[0].gives_up, row.cells[0].gives_up_numbers) == (1, "5")
 
 
+def test_a_topic_that_nobody_reads_any_more_is_shown_until_its_partitions_are_released() -> None:
+    """KIP-848: the member has a new subscription, but still has partitions of the old topic."""
+    heat = heat_map([member("a", [("new", 0)], ["new"], assigned=[("new", 0), ("old", 0), ("old", 1)])])
+    assert heat.topics == (("new", 1), ("old", 0))
+    assert heat.is_reconciling
+    (row,) = heat.rows
+    assert [cell and (cell.partitions, cell.gives_up_numbers) for cell in row.cells] == [(1, ""), (0, "0-1")]
+
+
 def test_a_topic_without_subscription_has_no_cell_unless_it_was_assigned() -> None:
     """Rule 5: users look here for assignments that break the rules."""
     a, b = heat_map([member("a", [("u", 0)], ["t"]), member("b", [], ["t"])]).rows

@@ -187,6 +187,25 @@ def test_if_the_new_checkpoint_cannot_take_its_place_the_old_one_is_put_back(
     assert Path(settings.paths.checkpoint, "monitor.json").read_text() == "old"
 
 
+def test_if_the_old_checkpoint_cannot_be_put_back_the_error_names_its_new_place(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The JVM ended between the two renames. The error said that the checkpoint was unchanged."""
+    move_to, moves = LocalFiles.move_to, []
+
+    def fail_after_the_first(files: LocalFiles, root: str) -> None:
+        moves.append(root)
+        if len(moves) > 1:
+            raise Py4JError("Answer from Java side is empty")
+        move_to(files, root)
+
+    monkeypatch.setattr(LocalFiles, "move_to", fail_after_the_first)
+    aside = f"{settings.paths.checkpoint}.{STAMP}"
+    with pytest.raises(RebuildError, match=f"checkpoint {settings.paths.checkpoint} is now in {aside} "):
+        rebuild_checkpoint(settings, STAMP)
+    assert Path(aside, "monitor.json").read_text() == "old"
+
+
 def test_damaged_tables_are_refused_before_anything_moves_and_repaired_on_request(settings: Settings) -> None:
     log = Path(settings.paths.tables, REBALANCES.name, "_delta_log")
     log.mkdir(parents=True)

@@ -134,6 +134,31 @@ def test_a_second_checkpoint_of_a_cluster_is_refused_while_the_first_one_writes(
         assert list(records(files)) == ["/first"], "the refused writer leaves no record"
 
 
+def test_the_same_local_path_on_two_hosts_is_two_checkpoints(
+    files: LocalFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A copied configuration: both hosts had a local checkpoint at the same path, and wrote into the same tables.
+
+    The second monitor took over the record, so the first one stopped. When the first one was started again, it took
+    over the record in turn, and both had stopped in the end.
+    """
+    monkeypatch.setattr(writers, "WATCH_SECONDS", 5.0)
+    with claim(files, "/var/lib/checkpoint") as first:
+        change(files, "/var/lib/checkpoint", on_other_machine)
+        stopped = threading.Event()
+        threading.Thread(target=_renew_until, args=(files, "/var/lib/checkpoint", stopped), daemon=True).start()
+        monkeypatch.setattr(writers.socket, "gethostname", lambda: "second-host")
+        with pytest.raises(SecondWriterError, match="on other writes with checkpoint"):
+            claim(files, "/var/lib/checkpoint", began_ms=2).__enter__()
+        stopped.set()
+        first.check()
+
+
+def _renew_until(files: LocalFiles, checkpoint: str, stopped: threading.Event) -> None:
+    while not stopped.wait(0.02):
+        change(files, checkpoint, lambda one: msgspec.structs.replace(one, renewals=one.renewals + 1))
+
+
 def test_a_cluster_with_slow_storage_does_not_block_another_cluster(files: LocalFiles) -> None:
     """In Python 3.10 and 3.11, all objects of a class share the lock of a `cached_property`."""
     is_opening, may_open, is_stored = threading.Event(), threading.Event(), threading.Event()
@@ -242,12 +267,7 @@ def test_a_writer_on_another_machine_is_alive_only_if_it_renews_its_record(
     claim(files, "/first").__enter__()
     change(files, "/first", on_other_machine)
     over = threading.Event()
-
-    def renew() -> None:
-        while not over.wait(0.02):
-            change(files, "/first", lambda one: msgspec.structs.replace(one, renewals=one.renewals + 1))
-
-    renewing = threading.Thread(target=renew)
+    renewing = threading.Thread(target=_renew_until, args=(files, "/first", over))
     renewing.start()
     with pytest.raises(SecondWriterError, match="on other writes with checkpoint /first"), claim(files, "/second"):
         pass
@@ -273,15 +293,18 @@ def test_of_two_running_writers_one_stops_when_it_sees_the_other(files: LocalFil
         second.renew()
 
 
-def test_a_monitor_stops_if_a_later_run_takes_over_its_checkpoint(files: LocalFiles) -> None:
+def test_a_monitor_stops_if_a_later_run_takes_over_its_checkpoint(
+    files: LocalFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """On remote storage no lock protects the checkpoint from a second machine. The later run keeps it."""
-    first = claim(files, "/shared")
+    first = claim(files, "s3a://bucket/shared")
     first.__enter__()
-    with claim(files, "/shared"):
-        with pytest.raises(SecondWriterError, match="took over checkpoint /shared"):
+    monkeypatch.setattr(writers.socket, "gethostname", lambda: "second-host")
+    with claim(files, "s3a://bucket/shared"):
+        with pytest.raises(SecondWriterError, match="took over checkpoint s3a://bucket/shared"):
             first.renew()
         first.__exit__(None, None, None)
-        assert list(records(files)) == ["/shared"], "the record of the later run stays"
+        assert list(records(files)) == ["s3a://bucket/shared"], "the record of the later run stays"
 
 
 def test_a_writer_that_paused_stops_before_its_next_append(files: LocalFiles) -> None:

@@ -189,6 +189,19 @@ def test_a_second_monitor_on_one_checkpoint_is_refused_and_the_error_names_the_f
             pass
 
 
+def test_no_other_user_can_hold_the_lock_or_redirect_it(tmp_path: Path) -> None:
+    """Linux locks a file also for a reader. So a user who could read the lock file could block every start."""
+    lock, target = tmp_path / "a.lock", tmp_path / "target"
+    lock.touch(mode=0o644)
+    with CheckpointLock(str(tmp_path / "a")):
+        assert lock.stat().st_mode & 0o777 == 0o600
+    target.write_text("a file of the monitor's account")
+    (tmp_path / "b.lock").symlink_to(target)
+    with pytest.raises(CheckpointError), CheckpointLock(str(tmp_path / "b")):
+        pass
+    assert target.read_text() == "a file of the monitor's account"
+
+
 def test_a_released_lock_can_be_taken_again_and_other_locks_stay(tmp_path: Path) -> None:
     with CheckpointLock(str(tmp_path / "a")), CheckpointLock(str(tmp_path / "b")):
         pass

@@ -465,6 +465,11 @@ def test_eager_and_cooperative_mixed(recent: list[RebalanceSummary], is_active: 
             "the claim is too long ago, and one of them owns the partition now",
         ),
         (
+            [rebalance(5, claimed_twice_partitions=1), rebalance(3, kind="upgraded", group_type="consumer")],
+            set(),
+            "the group was upgraded to KIP-848 since: the coordinator assigns each partition once",
+        ),
+        (
             [rebalance(6, subscriptions=2)],
             {SUBSCRIPTION_MISMATCH},
             "different topics, for longer than a deployment takes",
