@@ -48,7 +48,7 @@ RENAMED = {**SERIES, "cluster": "vm", "exported_cluster": "eu"}
     [
         ([UP, OTHER], [SERIES], OK, "host:9560 (job rebalance-monitor)", "a good installation"),
         ([UP, FIRST], [SERIES, OF_FIRST], OK, "first:9560 (job", "two monitors"),
-        ([FIRST], [OF_FIRST], NOTE, "but not from port 9560 of this machine", "only the other monitor is scraped"),
+        ([FIRST], [OF_FIRST], NOTE, "None comes from port 9560 of this machine", "only the other monitor is scraped"),
         ([DOWN, FIRST], [OF_FIRST], FAILED, "connection refused", "the other monitor is up, but this one is down"),
         ([UP, FIRST], [OF_FIRST], FAILED, "no series of this cluster comes from http://host", "a different cluster"),
         ([], [SERIES], NOTE, "host:9560", "a Prometheus that receives the series by remote write"),
