@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import cmp_to_key
+from itertools import groupby
 
 from assignors.model import GroupSpec, MemberSubscription
 
@@ -62,7 +63,7 @@ def members_as_librdkafka(group: GroupSpec) -> list[MemberSubscription]:
     member can come before a static member. Ids are compared as UTF-8 bytes. Comparisons by instance id and by member id
     can contradict each other. Example: A and B are static members, and C is dynamic. A is before B by instance id, B is
     before C by member id, and C is before A by member id. If comparisons contradict each other, the result of
-    librdkafka depends on the order of its input.
+    librdkafka depends on the order of its input (`has_one_order_in_librdkafka`).
 
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
     >>> group = GroupSpec((Member("pod-0-5f", (), instance_id="pod-0"), Member("app-77", ())), {})
@@ -70,6 +71,20 @@ def members_as_librdkafka(group: GroupSpec) -> list[MemberSubscription]:
     ['app-77', 'pod-0-5f']
     """
     return sorted(members_by_utf8(group), key=cmp_to_key(_compare_as_librdkafka))
+
+
+def has_one_order_in_librdkafka(group: GroupSpec) -> bool:
+    """Return False if the comparisons of ``members_as_librdkafka`` contradict each other.
+
+    They contradict each other if a dynamic member is between two static members by member id, and the instance ids of
+    these two members have the opposite order.
+    """
+    runs = groupby(members_by_utf8(group), key=lambda member: member.instance_id is None)
+    static = [
+        sorted(utf8_key(member.instance_id or "") for member in run) for is_dynamic, run in runs if not is_dynamic
+    ]
+    instance_ids = [instance_id for run in static for instance_id in run]
+    return instance_ids == sorted(instance_ids)
 
 
 def members_by_utf8(group: GroupSpec) -> list[MemberSubscription]:

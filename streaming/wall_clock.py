@@ -1,4 +1,4 @@
-"""The wall-clock time of this machine."""
+"""The clocks of this machine."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ _MAX_READ_NS = 100_000_000
 def now_ms() -> int:
     """Return the time in milliseconds since 1970 (UTC), as in Kafka."""
     return time.time_ns() // 1_000_000
+
+
+def since_boot_seconds() -> float:
+    """Return a time that never goes back. On Linux, it also increases while the machine is suspended."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
 def boot_time_ms() -> int:

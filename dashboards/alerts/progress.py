@@ -118,9 +118,9 @@ PROGRESS: Final = AlertFile(
             levels=(Level(CRITICAL, condition_start("silent_group"), "5m"),),
             summary=f"{IN_GROUP}no member commits, and records wait",
             description=f"The last commit of the group was before {START}. The group is not in a rebalance, and new "
-            f"records arrive.{RECORDS_WAIT}{LAG_SECONDS}{GROUP_MEMBERS} Likely causes: the members hang, fail on every "
-            f"record, or do not commit. What to do: read the log of one member and take a thread dump. Then restart "
-            f"the members.",
+            f"records arrived after this commit.{RECORDS_WAIT}{LAG_SECONDS}{GROUP_MEMBERS} Likely causes: the members "
+            f"hang, fail on every record, or do not commit. What to do: read the log of one member and take a thread "
+            f"dump. Then restart the members.",
         ),
         Alert(
             "KafkaStaticMemberSilent",

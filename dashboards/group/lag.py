@@ -135,6 +135,8 @@ def _unknown() -> AnyPanel:
         "Partitions with unknown lag or status",
         "Number of partitions whose lag or status is unknown, by reason. If the lag of any partition is unknown, the "
         "group's lag in records is unknown. `blocked` means that an open transaction blocks the commits. "
+        "`commits_refused` means that the brokers refuse to return the commits, for example because the monitor has no "
+        "DESCRIBE permission for the group. "
         "`topic_deleted` means that the group has offsets of a deleted topic. `maybe_only_markers` means that the "
         "remaining offsets may be only transaction markers or records of aborted transactions. To check these "
         "offsets, the monitor needs the READ permission on the topic. `read up to an open transaction` means that the "

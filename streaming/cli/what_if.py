@@ -41,9 +41,11 @@ from streaming.custom.catalogue import Catalogue
 from streaming.errors import RemedyError
 from streaming.evaluation.alternatives import MOST_PARTITIONS
 from streaming.evaluation.assignment.assignment_inputs import assigned_partitions
+from streaming.evaluation.assignment.leader import BROKER
+from streaming.evaluation.assignment.library_strategies import LIBRARY_STRATEGIES
 from streaming.evaluation.what_if.inputs import NO_ASSIGNMENT, UNKNOWN_MEMBER
 from streaming.events import CLASSIC
-from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE, KAFKA_STREAMS_PROTOCOL
+from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE, COPARTITIONING_PROTOCOLS
 
 COLUMNS = ("sizes", "score", "excess", "idle", "topic spread", "moves", "rounds")
 _MAX_DIGITS = 9
@@ -117,8 +119,10 @@ def what_if(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     """Compute the assignment of each strategy for GROUP.
 
     The command reads the current assignment from the table `group_generations`. Each strategy starts from the current
-    assignment. The table does not contain the partition counts of topics. So the command assumes that the highest
-    assigned partition of a topic is its last partition. Columns of the output:
+    assignment. The command computes the built-in strategies as Java clients and the group coordinator compute them. A
+    different client library can have fewer strategies, or can compute a different assignment. The table does not
+    contain the partition counts of topics. So the command assumes that the highest assigned partition of a topic is its
+    last partition. Columns of the output:
 
     \b
     sizes          partitions of each member; 2x3 means that two members have three partitions each
@@ -160,7 +164,8 @@ def what_if(  # noqa: PLR0913, PLR0917 - click hands over every option by name
         _print_json(group, answer, moved_keys)
     else:
         _print_table(group, answer, measure_today(spec, owners))
-        lines = (*_describe_today(spec, owners, answer), *_describe_moved_keys(spec, change, moved_keys))
+        today = _describe_today(spec, owners, answer, is_classic=row["group_type"] == CLASSIC)
+        lines = (*today, *_describe_moved_keys(spec, change, moved_keys))
         output_console().print(*lines, sep="\n", highlight=False, soft_wrap=True)
 
 
@@ -206,7 +211,7 @@ def parse_group_row(row: Mapping[str, Any]) -> tuple[GroupSpec, Owners]:
     >>> spec.partitions, owners
     ({'t': 2}, {('t', 0): 'a', ('t', 1): 'a'})
     """
-    if row["protocol_type"] != CONSUMER_PROTOCOL_TYPE or row["protocol"] == KAFKA_STREAMS_PROTOCOL:
+    if row["protocol_type"] != CONSUMER_PROTOCOL_TYPE or row["protocol"] in COPARTITIONING_PROTOCOLS:
         raise RemedyError(NO_ASSIGNMENT)
     if any(member["subscription"] is None or member["target"] is None for member in row["members"]):
         raise RemedyError(UNKNOWN_MEMBER)
@@ -264,8 +269,12 @@ def _print_table(group: str, answer: WhatIf, present: Outcome) -> None:
     print_tables(table)
 
 
-def _describe_today(spec: GroupSpec, owners: Owners, answer: WhatIf) -> Iterator[str]:
-    """Describe the problems of today's assignment. For an unchanged group, also name the best remedy."""
+def _describe_today(spec: GroupSpec, owners: Owners, answer: WhatIf, *, is_classic: bool) -> Iterator[str]:
+    """Describe the problems of today's assignment. For an unchanged group, also name the best remedy.
+
+    Only the coordinator of a KIP-848 group has the strategies of the coordinator. Only members of a classic group have
+    the other strategies.
+    """
     owned: dict[str, list[tuple[str, int]]] = {member.member_id: [] for member in spec.members}
     for topic_partition, member_id in sorted(owners.items()):
         owned[member_id].append(topic_partition)
@@ -275,7 +284,9 @@ def _describe_today(spec: GroupSpec, owners: Owners, answer: WhatIf) -> Iterator
     problems = list(fairness_problems(total, skew.topics if skew else 0)) if total else []
     if problems:
         yield "Today: " + "; ".join(problems) + "."
-    best = choose_remedy(answer.outcomes) if problems and answer.change == Change() else None
+    servers = {one.name for one in LIBRARY_STRATEGIES[BROKER]}
+    usable = (one for one in answer.outcomes if (one.strategy in servers) != is_classic)
+    best = choose_remedy(usable) if problems and answer.change == Change() else None
     if best is not None:
         noun = "partition" if best.moved_partitions == 1 else "partitions"
         what = "this problem" if len(problems) == 1 else "these problems"

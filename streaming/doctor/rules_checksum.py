@@ -2,4 +2,4 @@
 
 from typing import Final
 
-RULES_CHECKSUM: Final = "sha256-56dedcacf2142cff"
+RULES_CHECKSUM: Final = "sha256-135a047f6e01ead4"

@@ -9,8 +9,11 @@ The monitor computes the what-if results when it evaluates a generation. Rules:
    more than `MOST_PARTITIONS` partitions has no what-if results.
 3. If the generation has a topic skew, `remedy` is a strategy whose assignment has the score 100. Such an assignment has
    no topic skew. If several strategies have the score 100, `remedy` is the strategy that moves the fewest partitions
-   (`assignors.what_if.topic_skew.choose_remedy`).
-4. If one batch evaluates several generations, the monitor computes the what-if results only for the last generation.
+   (`assignors.what_if.topic_skew.choose_remedy`). `remedy` is always a strategy that the group can use
+   (`assignment.library_strategies`), so it is never a custom strategy.
+4. If the group can use a strategy, the strategy is computed as the group's leader computes it. All other built-in
+   strategies are computed as Java or the coordinator computes them.
+5. If one batch evaluates several generations, the monitor computes the what-if results only for the last generation.
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ from assignors import PartitionAssignor
 from assignors.what_if.topic_skew import choose_remedy
 from assignors.what_if.what_if import USUAL_CHANGES, Change, FailedOutcome, Outcome, WhatIf, measure_today, what_if
 from streaming.evaluation.assignment.assignment_inputs import assignment_inputs
+from streaming.evaluation.assignment.leader import UNRECOGNISED
+from streaming.evaluation.assignment.library_strategies import usable_strategies
 from streaming.evaluation.fairness.fairness import among_members
 from streaming.evaluation.fairness.imbalance import PARTITIONS
 from streaming.evaluation.snapshot_evaluation import Evaluation
@@ -65,7 +70,7 @@ class Alternative(msgspec.Struct, frozen=True, array_like=True):
 class Alternatives(msgspec.Struct, frozen=True):
     """The what-if results for one generation. `position` is the position of the generation's record.
 
-    `remedy` is None if there is no topic skew, or if no strategy removes the skew (rule 3).
+    `remedy` is None if there is no topic skew, or if no strategy that the group can use removes the skew (rule 3).
     """
 
     position: Position
@@ -94,9 +99,12 @@ def compute_alternatives(
     owners = inputs.first_owners
     changes = USUAL_CHANGES if len(owners) <= MOST_PARTITIONS_CHANGED else USUAL_CHANGES[:1]
     possible = [change for change in changes if len(inputs.spec.members) + change.members > 0]
-    results = [what_if(inputs.spec, owners, strategies, change) for change in possible]
+    usable = {one.name: one for one in usable_strategies(evaluation.assigned_by or UNRECOGNISED, inputs.spec)}
+    computed = [usable.get(one.name, one) for one in strategies]
+    results = [what_if(inputs.spec, owners, computed, change) for change in possible]
     today = _from_outcome(AS_IT_IS, len(inputs.spec.members), len(owners), 0, measure_today(inputs.spec, owners))
-    remedy = choose_remedy(results[0].outcomes) if evaluation.skew else None
+    usable_outcomes = [one for one in results[0].outcomes if one.strategy in usable]
+    remedy = choose_remedy(usable_outcomes) if evaluation.skew else None
     return Alternatives(
         evaluation.position,
         evaluation.generation_id,

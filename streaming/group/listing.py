@@ -15,7 +15,7 @@ from typing import Final
 
 from streaming.events import CLASSIC, CONSUMER, SHARE, STREAMS
 from streaming.group.snapshot import ASSIGNING, DEAD, EMPTY, REBALANCING, RECONCILING, STABLE, UNKNOWN, GroupSnapshot
-from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE, decode_assignment, topic_partitions
+from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE, read_assignment, topic_partitions
 from streaming.protocol.errors import UndecodableRecord
 
 GROUP_TYPES: Final = (CLASSIC, CONSUMER, SHARE, STREAMS)
@@ -214,7 +214,7 @@ def held_partitions(group: DescribedGroup, member: DescribedMember) -> tuple[tup
     if not member.assignment:  # the leader left this member out of the assignment
         return ()
     try:
-        _, fields = decode_assignment(member.assignment)
+        _, fields = read_assignment(member.assignment)
     except UndecodableRecord:
         return None
     return tuple(sorted(topic_partitions(fields["assignedPartitions"])))

@@ -5,8 +5,9 @@
 2. If a group is too large (rule 2 of `inputs.py`), the page computes nothing for it, because the computation would
    delay the batches. For such a group, the page shows the results that the Spark job stored together with the verdict.
    The stored results cover only the unchanged group. They contain no `sizes` and no produce rates.
-3. The page does not run users' own strategies, because their code must run in a separate process. The page shows the
-   stored results of users' strategies below the built-in strategies.
+3. The page computes the built-in strategies as `BUILT_IN` does, for every client library. The page does not run users'
+   own strategies, because their code must run in a separate process. The page shows the stored results of users'
+   strategies below the built-in strategies.
 4. The page shows a stored result only if the generation, the number of members and the number of partitions are
    unchanged.
 """

@@ -48,6 +48,15 @@ class Poll:
         """True if a request failed with a lasting error. Then the poll can miss groups, or the states of groups."""
         return not self.failed_requests().keys().isdisjoint(_LASTING)
 
+    def refused_groups(self, before: Collection[str]) -> frozenset[str]:
+        """Return the groups whose commits this poll does not contain because of a lasting error.
+
+        `before` is the result for the previous poll. A group of `before` stays in the result until it has a response.
+        """
+        responses = {**self.descriptions, **self.offsets}
+        failed = {group_id: one.reason for group_id, one in responses.items() if isinstance(one, Unanswered)}
+        return frozenset(group_id for group_id, reason in failed.items() if reason in _LASTING or group_id in before)
+
     def failed_requests(self) -> Mapping[str, Sequence[str]]:
         """Map the reason of each failed request to the sorted ids of its groups. A failed listing has no ids."""
         failed: dict[str, set[str]] = {gap.reason: set() for gap in self.listing.gaps}

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 from streaming.protocol.consumer_protocol import (
     CONSUMER_PROTOCOL_TYPE,
     UNKNOWN_GENERATION,
-    decode_assignment,
+    read_assignment,
     read_subscription,
     topic_partitions,
 )
@@ -48,7 +48,8 @@ class Subscription:
 class Assignment:
     """The assignment that the group's leader computed for a member (``ConsumerPartitionAssignor.Assignment``).
 
-    Partitions are in wire order. ``version`` is None if the leader wrote no bytes for the member.
+    Partitions are in wire order. ``version`` is None if the leader wrote no bytes for the member, or if the bytes end
+    before the user data. So such an assignment does not identify the leader's library.
     """
 
     version: int | None
@@ -179,5 +180,7 @@ def _subscription(raw: bytes) -> Subscription:
 
 
 def _assignment(raw: bytes) -> Assignment:
-    version, fields = decode_assignment(raw)
-    return Assignment(version, topic_partitions(fields["assignedPartitions"]), fields["userData"])
+    version, fields = read_assignment(raw)
+    ends_early = "userData" not in fields
+    partitions = topic_partitions(fields["assignedPartitions"])
+    return Assignment(None if ends_early else version, partitions, fields.get("userData"))

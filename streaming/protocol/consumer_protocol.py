@@ -19,8 +19,17 @@ CONSUMER_PROTOCOL_TYPE: Final = "consumer"
 KAFKA_STREAMS_PROTOCOL: Final = "stream"
 """The strategy name of classic Kafka Streams and ksqlDB. The monitor does not evaluate their task assignor."""
 
+COPARTITIONING_PROTOCOLS: Final = frozenset({KAFKA_STREAMS_PROTOCOL, "faust", "copartition"})
+"""The strategy names of Kafka Streams, Faust and Goka.
+
+Each of these libraries gives a member the partitions with the same number of several topics. So an assignment that is
+uneven can be correct, and a fairer assignment can be invalid.
+"""
+
 UNKNOWN_GENERATION: Final = -1
 """``StickyAssignor.DEFAULT_GENERATION``. This value is also used if the version of a subscription has no generation."""
+
+_NULL_BYTES: Final = b"\xff\xff\xff\xff"
 
 _OWNED_PARTITIONS_SINCE: Final = 1
 """The first version of a subscription that has `ownedPartitions` (KIP-429)."""
@@ -86,6 +95,34 @@ def decode_assignment(raw: bytes) -> tuple[int, dict[str, Any]]:
     (1, {'assignedPartitions': [{'topic': 't', 'partitions': [0, 4]}], 'userData': b''})
     """
     return _decode(raw, _ASSIGNMENT_READERS)
+
+
+def read_assignment(raw: bytes) -> tuple[int, dict[str, Any]]:
+    """Decode an assignment of any client library. The bytes may end exactly after the partitions.
+
+    pykafka and @platformatic/kafka omit the user data. In this case, the fields contain no `userData`. Java refuses
+    such an assignment.
+
+    >>> read_assignment(bytes.fromhex("0001 00000001 0001 74 00000001 00000000"))
+    (1, {'assignedPartitions': [{'topic': 't', 'partitions': [0]}]})
+    """
+    try:
+        return decode_assignment(raw)
+    except UndecodableRecord as refusal:
+        if (refusal.reason, refusal.field) != (TRUNCATED, "userData") or not _ends_with_partitions(raw):
+            raise
+        version, fields = decode_assignment(raw + _NULL_BYTES)
+        del fields["userData"]
+        return version, fields
+
+
+def _ends_with_partitions(raw: bytes) -> bool:
+    """Return True if the bytes end exactly after the partitions. All fields before the user data must be complete."""
+    position = 6
+    for _ in range(int.from_bytes(raw[2:6], "big", signed=True)):
+        position += 2 + int.from_bytes(raw[position : position + 2], "big")
+        position += 4 + 4 * int.from_bytes(raw[position : position + 4], "big")
+    return position == len(raw)
 
 
 def topic_partitions(topics: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, int], ...]:

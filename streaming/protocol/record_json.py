@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from streaming.protocol.consumer_protocol import (
     CONSUMER_PROTOCOL_TYPE,
-    decode_assignment,
     kafka_python_sticky_user_data,
+    read_assignment,
     read_subscription,
     sticky_user_data,
 )
@@ -64,7 +64,7 @@ def _classic_member(member: Mapping[str, Any], protocol: str | None) -> dict[str
     return {
         "memberId": member["memberId"],
         "subscription": _subscription(member["subscription"], protocol),
-        "assignment": _embedded(member["assignment"], decode_assignment),
+        "assignment": _embedded(member["assignment"], read_assignment),
     }
 
 

@@ -34,7 +34,7 @@ from streaming.run.samples.lag.lag_causes import LagCauses
 from streaming.run.samples.lag.lag_tables import LagTables
 from streaming.run.samples.lag.lag_watch import LagWatch
 from streaming.run.samples.lag.retention_settings import RetentionSettings
-from streaming.run.samples.readiness import Readiness, log_ends
+from streaming.run.samples.readiness import Readiness, log_ends, max_unread_seconds
 from streaming.run.samples.reconcile import Reconciler
 from streaming.run.samples.sampler import AfterSample, Sampler
 from streaming.run.shared_resources import ClusterSession, SharedResources
@@ -86,7 +86,9 @@ class ClusterRun:
             self._cluster,
             self._source_is_alive,
             self._poller.targets if self._poller else log_ends,
-            1000 * self._max_unread_seconds,
+            1000 * max_unread_seconds(self.settings.source.trigger_seconds),
+            1000 * self.settings.sampling.interval_seconds,
+            self._poller.start_over if self._poller else lambda: None,
         )
         self._keeper = QueryKeeper(
             settings=self.settings,
@@ -99,15 +101,6 @@ class ClusterRun:
             clock=self.clock,
             readiness=self._readiness,
         )
-
-    @property
-    def _max_unread_seconds(self) -> float:
-        """The time in which the query reads a new record, if a batch takes at most `stale_after_seconds`.
-
-        The record waits for the end of the running batch and for the end of the next batch. Before each of the two
-        ends, Spark can also wait for the next trigger.
-        """
-        return 2 * (self.stale_after_seconds + self.settings.source.trigger_seconds)
 
     def run(self, stop: threading.Event) -> None:
         """Watch until `stop` is set. Raises SecondWriterError if a different monitor writes this cluster's rows."""

@@ -26,6 +26,7 @@ from streaming.spark.files import Files
 from streaming.spark.source import state_rows_file
 from streaming.state.committed_offsets import CommittedOffsets
 from streaming.state.monitor_state import MonitorState
+from streaming.wall_clock import since_boot_seconds
 
 _FILE = "polled-{first}-{last}.json"
 _FILE_NAME = re.compile(r"polled-\d+-(\d+)\.json")
@@ -38,8 +39,8 @@ _log = logging.getLogger(__name__)
 class Poller:
     """Polls the group coordinators in a loop.
 
-    The first complete poll sends a row even if nothing changed, because the cluster can be ready only after the query
-    has read this row.
+    After each start of the query and after a suspension of the machine (`start_over`), the first complete poll sends a
+    row even if nothing changed. The cluster can be ready only after the query has read this row.
     """
 
     cluster: str
@@ -55,8 +56,11 @@ class Poller:
         """Find out from the file names which rows an earlier run has sent."""
         self._failures = FailureLog(self.cluster, "a poll")
         self._failed_before = frozenset[str]()
+        self._refused = frozenset[str]()
         self._sent_up_to = _last_sent_number(self.files)
-        self._marked_at: int | None = None
+        self._starts = 0
+        self._marked: tuple[int, int] | None = None
+        """The number of the last row of the marked poll, and the value of `_starts` at the beginning of this poll."""
         self._complete_seconds = float("-inf")
 
     def run(self, stop: threading.Event) -> None:
@@ -79,16 +83,17 @@ class Poller:
         """
         if not self._has_arrived():
             return
-        started = time.monotonic()
+        started, starts = time.monotonic(), self._starts
         known = self._known_state()
         poll = self._request(known)
         self._report_failed_requests(poll)
-        is_marked = poll.is_complete and self._marked_at is None
+        self._put_refused(poll)
+        is_marked = poll.is_complete and (self._marked is None or self._marked[1] != starts)
         changes = differences(poll, known, is_marked=is_marked)
         self._send(changes)
         if poll.is_complete:
-            self._complete_seconds = time.monotonic()
-            self._marked_at = changes.last_number if is_marked else self._marked_at
+            self._complete_seconds = since_boot_seconds()
+            self._marked = (changes.last_number, starts) if is_marked else self._marked
             self.monitor_state.put_poll(changes.last_number if changes.rows else known.last_number, poll.began_at_ms)
         _log.debug(
             "%s: poll: %d groups, %d new rows, %.2f s",
@@ -97,15 +102,19 @@ class Poller:
             len(changes.rows),
             time.monotonic() - started,
         )
-        self.monitor_state.put_health(not_known=(*POLLED, HIDDEN_GROUPS) if poll.hides_groups else POLLED)
+
+    def start_over(self) -> None:
+        """Forget the target. The first complete poll that begins after this call sets the next target."""
+        self._starts += 1
 
     def targets(self, _sample: ClusterSample) -> Mapping[int, int] | None:
         """Return the position that the query must reach, by POLLED_PARTITION. None before the first complete poll."""
-        return None if self._marked_at is None else {POLLED_PARTITION: self._marked_at + 1}
+        marked = self._marked
+        return {POLLED_PARTITION: marked[0] + 1} if marked is not None and marked[1] == self._starts else None
 
     def is_fresh(self) -> bool:
-        """Return True if the last complete poll is at most `stale_after_seconds` old."""
-        return time.monotonic() - self._complete_seconds <= self.stale_after_seconds
+        """Return True if the last complete poll is at most `stale_after_seconds` old, including suspensions."""
+        return since_boot_seconds() - self._complete_seconds <= self.stale_after_seconds
 
     def _has_arrived(self) -> bool:
         """Return True if the monitor state contains all rows that the poller sent.
@@ -139,6 +148,16 @@ class Poller:
             name = _FILE.format(first=changes.first_number, last=changes.last_number)
             self.files.write(f"{FEEDBACK_FOLDER}/{name}", state_rows_file(changes.rows))
             self._sent_up_to = changes.last_number
+
+    def _put_refused(self, poll: Poll) -> None:
+        """Update the refused groups. The known commits of a refused group are old.
+
+        If the brokers now return the commits of a group, the group counts as refused until the next poll. At the next
+        poll, the query has read the commits.
+        """
+        before, self._refused = self._refused, poll.refused_groups(self._refused)
+        not_known = (*POLLED, HIDDEN_GROUPS) if poll.hides_groups else POLLED
+        self.monitor_state.put_health(not_known=not_known, refused_groups=self._refused | before)
 
     def _report_failed_requests(self, poll: Poll) -> None:
         """Log each reason once until a poll has no such failure. `FirstReport` logs missing permissions instead."""

@@ -97,7 +97,8 @@ TOPIC_SKEW: Final = Signal(
     help="Number of surplus partitions in an assignment with topic skew. Topic skew means that the same members have an"
     " extra partition in each of several topics. In the fairest valid assignment, other members own the surplus"
     " partitions. The strategy `range` can cause topic skew. The label `remedy` names a strategy that removes the topic"
-    " skew. If no known strategy removes the topic skew, the label `remedy` is empty.",
+    " skew. The group's client library or coordinator has this strategy. If no known strategy removes the topic skew,"
+    " the label `remedy` is empty.",
     unknown="The assignment has no topic skew, or the topic skew is unknown.",
     example='rebalance_monitor_topic_skew{remedy!=""} > 0',
 )
@@ -106,8 +107,9 @@ WHAT_IF_EXCESS_PARTITIONS: Final = Signal(
     unit="partitions",
     labels=(*OF_A_GROUP, "strategy"),
     granularity=PARTITION,
-    help="Number of excess partitions that the group would have with the strategy in the label `strategy`. For the"
-    " definition of excess partitions, see `rebalance_monitor_excess_partitions`.",
+    help="Number of excess partitions that the group would have with the strategy in the label `strategy`. The group's"
+    " client library may not have this strategy. For the definition of excess partitions, see"
+    " `rebalance_monitor_excess_partitions`.",
     unknown=_UNFAIR_ONLY,
     example='min by (cluster, group) (rebalance_monitor_what_if_excess_partitions{strategy=~"sticky|uniform"})',
 )

@@ -43,6 +43,7 @@ LAG_UNKNOWN_PARTITIONS: Final = Signal(
     label_values={
         "reason": (
             "blocked",
+            "commits_refused",
             "topic_deleted",
             "partition_deleted",
             "no_end_offset",

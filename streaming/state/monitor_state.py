@@ -23,7 +23,7 @@ from streaming.evaluation.rebalances.failed_rebalances import decide_skips
 from streaming.events import POLLED_PARTITION
 from streaming.group.listing import GroupListing, rebalancing_since_ms
 from streaming.group.snapshot import REBALANCING
-from streaming.integrity.read_up_to import ReadUpTo, add_sampled_end, advance_position
+from streaming.integrity.read_up_to import add_sampled_end, advance_position
 from streaming.state.monitor_view import Health, MonitorView, WorkShares
 from streaming.state.reports import ReportCache, Reports
 
@@ -111,7 +111,6 @@ class MonitorState:
                 lag=lag,
                 listing=listing,
                 rebalancing_since_ms=since_ms,
-                read_up_to={**self._view.read_up_to, **_sampled_ends(self._view, sample)},
             )
 
     def put_conditions(
@@ -134,10 +133,9 @@ class MonitorState:
     def put_poll(self, last_number: int, polled_at_ms: int) -> None:
         """Store two values of a complete poll: the start time of the poll, and the number of its last row."""
         with self._lock:
-            known = self._view.read_up_to.get(POLLED_PARTITION, ReadUpTo())
             position = self._view.health.positions.get(POLLED_PARTITION, 0)
-            read = add_sampled_end(known, position, last_number + 1, polled_at_ms)
-            self._view = replace(self._view, read_up_to={**self._view.read_up_to, POLLED_PARTITION: read})
+            polled = add_sampled_end(self._view.polled, position, last_number + 1, polled_at_ms)
+            self._view = replace(self._view, polled=polled)
 
     def put_work(self, work: Mapping[str, WorkShares]) -> None:
         """Store the shares of lag and throughput of all measured groups."""
@@ -157,9 +155,8 @@ class MonitorState:
         """Replace some fields of the health."""
         with self._lock:
             health = replace(self._view.health, **changes)  # type: ignore[arg-type]
-            known, positions = self._view.read_up_to, health.positions
-            read_up_to = {number: advance_position(read, positions.get(number, 0)) for number, read in known.items()}
-            self._view = replace(_with_health(self._view, health), read_up_to=read_up_to)
+            polled = advance_position(self._view.polled, health.positions.get(POLLED_PARTITION, 0))
+            self._view = replace(_with_health(self._view, health), polled=polled)
 
     def put_batch_end(self, seconds: float, ended_ms: int) -> None:
         """Store the duration of a finished batch, and its end time by the clock of the monitor."""
@@ -208,15 +205,3 @@ def _with_health(view: MonitorView, health: Health) -> MonitorView:
     if health.rewound:
         health = replace(health, ready=False)
     return replace(view, health=health, work=view.work if health.ready else {})
-
-
-def _sampled_ends(view: MonitorView, sample: ClusterSample) -> Mapping[int, ReadUpTo]:
-    return {
-        number: add_sampled_end(
-            view.read_up_to.get(number, ReadUpTo()),
-            view.health.positions.get(number, 0),
-            ends.high_watermark,
-            sample.sampled_at_ms if ends.sampled_at_ms is None else ends.sampled_at_ms,
-        )
-        for number, ends in sample.offsets_topic.items()
-    }

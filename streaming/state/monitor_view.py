@@ -53,7 +53,8 @@ class Health:
     truncated or created again, so the monitor misses new records. `rewound` is empty when the monitor starts. A cluster
     with a rewound partition is never ready. `positions` maps a partition to the next offset to read. `last_batch_ms` is
     the end time of the last batch by the clock of the monitor. `folders` maps names of settings to folders on a disk of
-    this machine. `waits_for_topic` is True while the monitor waits until `__consumer_offsets` exists.
+    this machine. `waits_for_topic` is True while the monitor waits until `__consumer_offsets` exists. `refused_groups`
+    contains the groups whose present commits the brokers refused to return (only in the polling mode).
     """
 
     ready: bool = False
@@ -71,6 +72,7 @@ class Health:
     not_known: tuple[str, ...] = ()
     settings_not_known: tuple[str, ...] = ()
     rewound: frozenset[int] = frozenset()
+    refused_groups: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ class MonitorView:
 
     `groups` also contains deleted groups until their state is removed (`GroupForgotten`). For each group that the last
     listing shows in a rebalance, `rebalancing_since_ms` contains the time of the first listing that showed this
-    rebalance. In the polling mode, the key -1 of `read_up_to` contains the time of the last complete poll.
+    rebalance. In the polling mode, `polled` contains the time of the last complete poll whose rows the query has read.
     `conditions` are the active conditions at the last sample. `explained_lags` contains the cause of the lag of each
     late group. `incidents` are the open incidents, the oldest first. While the cluster is not ready, `work` is empty.
     """
@@ -99,7 +101,7 @@ class MonitorView:
     rebalancing_since_ms: Mapping[str, int] = field(default_factory=dict)
     lag: LagEvaluation | None = None
     health: Health = field(default_factory=Health)
-    read_up_to: Mapping[int, ReadUpTo] = field(default_factory=dict)
+    polled: ReadUpTo = field(default_factory=ReadUpTo)
     gap_totals: Mapping[str, GapTotals] = field(default_factory=dict)
     conditions: Mapping[str, tuple[Condition, ...]] = field(default_factory=dict)
     unowned: Mapping[str, UnownedNow] = field(default_factory=dict)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from assignors.model import GroupSpec, MemberSubscription
 from assignors.ordering import (
+    has_one_order_in_librdkafka,
     members_as_librdkafka,
     members_by_id,
     members_static_first,
@@ -69,3 +70,37 @@ def test_librdkafka_compares_two_static_members_by_instance_id_and_all_others_by
     ordered = [member.member_id for member in members_as_librdkafka(GroupSpec(members, {}))]
     assert ordered == ["aa9-77", "b-9", "b-a-1", "zz0-5f", "\N{REPLACEMENT CHARACTER}", "\N{ROCKET}"]
     assert sorted(["\N{ROCKET}", "\ud800"], key=utf8_key) == ["\ud800", "\N{ROCKET}"], "lone surrogates do not raise"
+
+
+CONTRADICTION = (
+    MemberSubscription("a-f3", (), instance_id="a"),
+    MemberSubscription("a-0-77", (), instance_id="a-0"),
+    MemberSubscription("a-5-9", ()),
+)
+"""``a`` is before ``a-0`` by instance id, ``a-0`` is before ``a-5`` and ``a-5`` is before ``a`` by member id."""
+
+
+def test_librdkafka_has_several_orders_if_its_comparisons_contradict_each_other():
+    """Before, two of three possible assignments of such a group were drift."""
+    assert not has_one_order_in_librdkafka(GroupSpec(CONTRADICTION, {}))
+    assert has_one_order_in_librdkafka(GroupSpec(CONTRADICTION[:2], {})), "two static members cannot contradict"
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abcdef"), st.none() | st.sampled_from("abcdef")), unique_by=lambda one: one[0])
+)
+def test_the_order_of_librdkafka_depends_on_its_input_exactly_if_comparisons_contradict(
+    ids: list[tuple[str, str | None]],
+):
+    """An order exists exactly if the sorted members agree with the comparison of each pair."""
+    static = [instance_id for _, instance_id in ids if instance_id is not None]
+    if len(set(static)) < len(static):
+        return  # the coordinator accepts each instance id only once
+    group = GroupSpec(tuple(MemberSubscription(one, (), instance_id=instance_id) for one, instance_id in ids), {})
+    ordered = members_as_librdkafka(group)
+    agrees = all(
+        members_as_librdkafka(GroupSpec((first, second), {})) == [first, second]
+        for place, first in enumerate(ordered)
+        for second in ordered[place + 1 :]
+    )
+    assert has_one_order_in_librdkafka(group) == agrees

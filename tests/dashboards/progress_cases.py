@@ -355,9 +355,9 @@ SILENT = (
             "payments on prod: no member commits, and records wait",
             (
                 "The last commit of the group was before 2023-11-14 22:13:20 +0000 UTC. The group is not in a "
-                "rebalance, and new records arrive. 12k records wait. The oldest uncommitted record is 5m 0s old. The "
-                "group has 3 members. Likely causes: the members hang, fail on every record, or do not commit. What to "
-                "do: read the log of one member and take a thread dump. Then restart the members."
+                "rebalance, and new records arrived after this commit. 12k records wait. The oldest uncommitted record "
+                "is 5m 0s old. The group has 3 members. Likely causes: the members hang, fail on every record, or do "
+                "not commit. What to do: read the log of one member and take a thread dump. Then restart the members."
             ),
         ),
     ),

@@ -19,7 +19,7 @@ from streaming.group.printable import by_topic, in_ranges
 from streaming.group.snapshot import BROKER, RECONCILING, STABLE, GroupSnapshot
 from streaming.http.client import Reported
 from streaming.polled.descriptions import described_event
-from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE, KAFKA_STREAMS_PROTOCOL
+from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE, COPARTITIONING_PROTOCOLS
 
 _UNKNOWN = "?"
 _STATES_WITH_PARTITIONS = frozenset({STABLE, RECONCILING})
@@ -202,7 +202,7 @@ def _fairness_text(group_id: str, described: DescribedGroup) -> str | None:
     """Return the cell "fairness" (None if unknown). The cell of a group without assigned partitions is empty."""
     if described.state not in _STATES_WITH_PARTITIONS or described.protocol_type != CONSUMER_PROTOCOL_TYPE:
         return ""
-    if described.protocol == KAFKA_STREAMS_PROTOCOL:
+    if described.protocol in COPARTITIONING_PROTOCOLS:
         return ""
     event, refusals = described_event(group_id, described, Position(POLLED_PARTITION, 0, 0))
     inputs = assignment_inputs(advance(GroupSnapshot(group_id), event))

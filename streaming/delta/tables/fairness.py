@@ -97,8 +97,8 @@ ASSIGNMENT_IMBALANCE = Table(
                 "score_reason",
                 "reason why the score is null: `metadata_missing`, `metadata_changed`, `law_broken`,"
                 " `partitions_shared`, `partitions_unassigned`, `subscriptions_too_many`, `member_subscription`,"
-                " `resolved_regex`, `topic_names`, `kafka_streams`. Empty if the score is known, or if"
-                " `unknown_reason` contains the reason",
+                " `resolved_regex`, `topic_names`, `kafka_streams`, `copartitioned` (Faust and Goka). Empty if the"
+                " score is known, or if `unknown_reason` contains the reason",
             ),
             float64(
                 "excess",
@@ -147,8 +147,10 @@ WHAT_IF = Table(
             ),
             text(
                 "strategy",
-                "name of a built-in strategy or of your own strategy. The value `(today)` means that the row describes"
-                " the current assignment",
+                "name of a built-in strategy or of your own strategy. The monitor computes a built-in strategy as the"
+                " group's client library does. If the library does not have the strategy, or if the monitor does not"
+                " know its algorithm, the monitor computes the strategy as Java clients or the group coordinator do."
+                " The value `(today)` means that the row describes the current assignment",
             ),
             boolean("is_group_strategy", "true if the strategy of this row is the group's own strategy"),
             text("failure", "reason why your own strategy has no result. Otherwise empty"),
@@ -193,8 +195,9 @@ WHAT_IF = Table(
             ),
             boolean(
                 "removes_topic_skew",
-                "true for the strategy that removes the topic skew with the fewest partition moves. A strategy removes"
-                " the topic skew if its score is 100. Null if there is no skew",
+                "true for the strategy that removes the topic skew with the fewest partition moves. Only a strategy"
+                " that the group's client library or coordinator has can be true. A strategy removes the topic skew if"
+                " its score is 100. Null if there is no skew",
             ),
         ]
     ),

@@ -59,11 +59,12 @@ GROUP_LAG = Table(
             ),
             text(
                 "unknown_reason",
-                "reason why the lag is unknown. The values are `blocked`, `topic_deleted`, `partition_deleted`,"
-                f" `no_end_offset`, `end_before_commit`, `maybe_only_markers`, `{OFFSET_DELETED}` and"
-                f" `{NOT_SUBSCRIBED}`. `{OFFSET_DELETED}` means that the committed offset expired, or that it was"
-                f" deleted, for example together with the topic or with the group. `{NOT_SUBSCRIBED}` means that no"
-                " member of the group reads the topic any more. The committed offset still exists",
+                "reason why the lag is unknown. The values are `blocked`, `commits_refused`, `topic_deleted`,"
+                " `partition_deleted`, `no_end_offset`, `end_before_commit`, `maybe_only_markers`,"
+                f" `{OFFSET_DELETED}` and `{NOT_SUBSCRIBED}`. `{OFFSET_DELETED}` means that the committed offset"
+                " expired, or that it was deleted, for example together with the topic or with the group."
+                f" `{NOT_SUBSCRIBED}` means that no member of the group reads the topic any more. The committed"
+                " offset still exists",
             ),
             float64(
                 "lag_seconds",

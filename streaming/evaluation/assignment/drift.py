@@ -36,7 +36,8 @@ the group's own strategy, the first rule that applies determines the verdict:
    without an owner are normal, because members must revoke these partitions first.
 7. The verdict is `drift` with the violation `replay_differs` if the strategy has exactly one correct result. A user's
    own strategy has one correct result. `range` and `roundrobin` have one correct result if the library of the leader is
-   Java. If the library is librdkafka, they have one correct result only without racks. Exception: if the strategy can
+   Java. If the library is librdkafka, they have one correct result only without racks, and only if librdkafka's
+   comparisons of the members do not contradict each other (`assignors.ordering`). Exception: if the strategy can
    use racks and a member has a rack, the leader possibly used racks that differ from the sampled racks
    (`sampled_topics`, rules 6 and 7). Then the verdict is `unknown`. The reason is `metadata_missing` until the racks
    were sampled after the record, and then `metadata_changed`. The exception does not apply to `roundrobin`, which uses
@@ -63,6 +64,7 @@ from msgspec.structs import replace
 from assignors import BUILT_IN, AssignorFailedError, GroupAssignment, GroupSpec, PartitionAssignor, TopicPartition
 from assignors.fairness.balance_rules import BALANCE_RULES
 from assignors.fairness.invariants import STICKY_STRATEGIES, Rule, Violation, violations
+from assignors.ordering import has_one_order_in_librdkafka
 from assignors.racks import member_rack
 from streaming.evaluation.assignment.assignment_inputs import AssignmentInputs, Owners
 from streaming.evaluation.assignment.common_rules import ONE_OWNER_STRATEGIES
@@ -194,7 +196,8 @@ def _evaluate_own_strategy(
     is_exact = strategy not in BUILT_IN
     if strategy in EXACT_STRATEGIES:
         # librdkafka and Java use racks differently. So librdkafka's result for members with racks is unknown.
-        is_exact = leader.implementation == JAVA or (leader.implementation == LIBRDKAFKA and not _has_racks(inputs))
+        is_librdkafka = leader.implementation == LIBRDKAFKA and not _has_racks(inputs)
+        is_exact = leader.implementation == JAVA or (is_librdkafka and has_one_order_in_librdkafka(inputs.spec))
     uncertain_racks = inputs.uncertain_racks if is_exact and strategy != _WITHOUT_RACKS else ""
     is_exact = is_exact and not uncertain_racks
     balance = promised_balance(leader, strategy)

@@ -31,18 +31,21 @@ Rules:
    this format is identified only by its default client id.
 4. DescribeGroups does not name the leader. If the leader is unknown, any member can be the leader. The library of an
    unknown leader is unknown, and the candidates of all members are combined.
+5. No record shows the version of the library. If the leader's subscription has version 0, a sarama leader is possibly
+   sarama up to 1.27.2, which computes `roundrobin` separately for each topic. So both versions are candidates.
+6. Assignments that end before the user data identify no library. pykafka and @platformatic/kafka write them.
 
 No record names the library of the other members (`member_library`):
 
-5. The leader uses the library that computed the assignment, if the monitor recognised this library.
-6. If rule 5 does not apply, and the member has the default client id of a library, the member uses this library. For
+7. The leader uses the library that computed the assignment, if the monitor recognised this library.
+8. If rule 7 does not apply, and the member has the default client id of a library, the member uses this library. For
    example, the default client id of Java's consumer is `consumer-<group id>-<number>`. Users can configure any client
-   id, so rule 6 is weaker evidence than rule 5. Otherwise, the library is unknown.
+   id, so rule 8 is weaker evidence than rule 7. Otherwise, the library is unknown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
@@ -65,6 +68,8 @@ KAFKA_GO = "kafka-go"
 FAUST = "faust"
 OLD_JAVA = "java-2.3"
 """Java before 2.4 is never recognised: other libraries write the same bytes, and the client id shows no version."""
+OLD_SARAMA = "sarama-1.27"
+"""sarama up to 1.27.2. It is never recognised, and is a candidate only together with `sarama` (rule 5)."""
 BROKER = "broker"
 """The group coordinator computed the assignment (KIP-848)."""
 UNKNOWN_LEADER = "unknown"
@@ -86,6 +91,9 @@ KAFKAJS_PROTOCOL = "RoundRobinAssigner"
 KAFKA_GO_RACKS = "rack-affinity"
 """Name of a strategy that only kafka-go has."""
 
+_RESTARTS_ROUNDROBIN = frozenset({KAFKA_GO, OLD_SARAMA})
+"""The libraries whose `roundrobin` starts again at the first member for each topic."""
+
 _STICKY = frozenset({"sticky", "cooperative-sticky"})
 _GENERATION_BYTES = 4
 
@@ -96,6 +104,10 @@ class Leader(msgspec.Struct, frozen=True):
     implementation: str
     evidence: tuple[str, ...]
     candidates: tuple[str, ...] = ()
+
+
+UNRECOGNISED = Leader(UNKNOWN_LEADER, ())
+"""The leader of a group about which no bytes give evidence."""
 
 
 class _RecordForm(NamedTuple):
@@ -118,13 +130,14 @@ def leader_of(metadata: GroupMetadata) -> Leader:
     leader = next((member for member in metadata.members if member.member_id == metadata.leader), None)
     assignments, protocol = _assignment_form(metadata.members), metadata.protocol
     if assignments is None or protocol is None:
-        return Leader(UNKNOWN_LEADER, ())
+        return UNRECOGNISED
     if leader is None:
         subscriptions = [member.subscription for member in metadata.members if member.subscription]
         forms = {_record_form(protocol, assignments, subscription) for subscription in subscriptions}
-        return Leader(UNKNOWN_LEADER, (), tuple(sorted({name for form in forms for name in _candidates(form)})))
+        names = {name for form in forms for name in _with_versions(form, _candidates(form))}
+        return Leader(UNKNOWN_LEADER, (), tuple(sorted(names)))
     if leader.subscription is None:
-        return Leader(UNKNOWN_LEADER, ())
+        return UNRECOGNISED
     form = _record_form(protocol, assignments, leader.subscription)
     candidates = _candidates(form)
     with_default_id = tuple(name for name in candidates if _has_default_client_id(leader, name))
@@ -135,8 +148,9 @@ def leader_of(metadata: GroupMetadata) -> Leader:
         *((f"leader's client id: the default of {with_default_id[0]}",) if len(with_default_id) == 1 else ()),
     )
     if len(recognised) != 1 or (_fits_many_libraries(form) and not with_default_id):
-        return Leader(UNKNOWN_LEADER, evidence, candidates if not _fits_many_libraries(form) else ())
-    return Leader(recognised[0], evidence, recognised)
+        possible = () if _fits_many_libraries(form) else _with_versions(form, candidates)
+        return Leader(UNKNOWN_LEADER, evidence, possible)
+    return Leader(recognised[0], evidence, _with_versions(form, recognised))
 
 
 def _has_default_client_id(leader: ClassicMember, library: str) -> bool:
@@ -152,8 +166,9 @@ def _has_default_client_id(leader: ClassicMember, library: str) -> bool:
 def promised_balance(leader: Leader, strategy: str) -> str | None:
     """Return the strategy whose balance rule the leader follows, or None if unknown.
 
-    The balance rules are in `assignors.fairness.balance_rules`. For each topic, the `roundrobin` of kafka-go starts
-    again at the first member. So the first members can get an extra partition of every topic, as with `range`.
+    The balance rules are in `assignors.fairness.balance_rules`. For each topic, the `roundrobin` of kafka-go and of old
+    sarama starts again at the first member. So the first members can get an extra partition of every topic, as with
+    `range`. If one of several candidates computes `roundrobin` in this way, only evenness in each topic is certain.
 
     >>> promised_balance(Leader(KAFKA_GO, (), (KAFKA_GO,)), "roundrobin")
     'range'
@@ -162,10 +177,10 @@ def promised_balance(leader: Leader, strategy: str) -> str | None:
     >>> promised_balance(Leader(UNKNOWN_LEADER, ()), "roundrobin") is None
     True
     """
-    if strategy not in BALANCE_RULES:
+    if strategy not in BALANCE_RULES or not leader.candidates:
         return None
-    promises = {"range" if (name, strategy) == (KAFKA_GO, "roundrobin") else strategy for name in leader.candidates}
-    return promises.pop() if len(promises) == 1 else None
+    restarts = strategy == "roundrobin" and not _RESTARTS_ROUNDROBIN.isdisjoint(leader.candidates)
+    return "range" if restarts else strategy
 
 
 def _form_text(what: str, version: int, user_data: str, *, ends: bool = False) -> str:
@@ -208,6 +223,12 @@ def _record_form(
 
 def _candidates(written: _RecordForm) -> tuple[str, ...]:
     return tuple(name for name, writes in _LIBRARIES if writes(written))
+
+
+def _with_versions(written: _RecordForm, libraries: Sequence[str]) -> tuple[str, ...]:
+    """Add old sarama to the candidates if the leader is possibly old sarama (rule 5)."""
+    is_old = SARAMA in libraries and written.version == 0
+    return (*libraries, OLD_SARAMA) if is_old else tuple(libraries)
 
 
 def _fits_many_libraries(written: _RecordForm) -> bool:
@@ -303,7 +324,7 @@ ASSIGNMENT, CLIENT_ID = "assignment", "client_id"
 
 @dataclass(frozen=True, slots=True)
 class MemberLibrary:
-    """The library of a member. `evidence` is `assignment` (rule 5) or `client_id` (rule 6)."""
+    """The library of a member. `evidence` is `assignment` (rule 7) or `client_id` (rule 8)."""
 
     name: str
     evidence: str

@@ -12,10 +12,11 @@ minutes (`evaluation.lag.rates`). Rules 2 to 9 ignore late partitions that are b
    c: the window contains at least MIN_REBALANCES rebalances, and the group had no commit in the last STOPPED_MS.
 3. `stopped`: the rule applies in three cases. Case a (`no_members`): all members have left, and the group had no commit
    in the last STOPPED_MS. Case b (`no_owner`): no late partition has an owner. Case c: all late partitions have the
-   status STOP or STALL, and no other partition had a commit in the last STOPPED_MS. In case c, the reason is
-   `no_members` if the group has no members and each late partition has the status STOP. Otherwise, the reason is
-   `no_commits`. For a group that only commits offsets (`assign()` in the Java client), case a does not apply. Such a
-   group never has members, and it may commit only every few minutes. So case a would apply by mistake.
+   status STOP or STALL, and no other partition had a commit in the last STOPPED_MS. A partition with the status STOP
+   had no commit in this time either (`status.py`, rule 2). In case c, the reason is `no_members` if the group has no
+   members and each late partition has the status STOP. Otherwise, the reason is `no_commits`. For a group that only
+   commits offsets (`assign()` in the Java client), case a does not apply. Such a group never has members, and it may
+   commit only every few minutes. So case a would apply by mistake.
 4. `unknown` (`owners_unknown`, `rates_unknown`): the owner or a rate of a partition is unknown. Rules 5 to 9 compare
    rates of members, so all owners and rates must be known.
 5. `unknown` (`catching_up`): the group consumes the late partitions faster than producers write to them. So the cause
@@ -71,9 +72,10 @@ from streaming.evaluation.causes.cause import (
 )
 from streaming.evaluation.causes.member_work import GroupWork, PartitionWork, Work, total
 from streaming.evaluation.lag.rates import MIN_GAIN
+from streaming.evaluation.lag.status import MIN_SILENCE_MS
 
 WINDOW_MS = 300_000
-STOPPED_MS = 60_000
+STOPPED_MS = MIN_SILENCE_MS
 EXPLAINING_SHARE = 0.2
 MIN_REBALANCES = 3
 HOT_FACTOR = 2.0

@@ -5,7 +5,8 @@ Rules:
 1. At each sample, every condition of every existing group is evaluated again. "Now" is the time up to which the monitor
    has read the group's partition of `__consumer_offsets`. In the polling mode, "now" is the time of the request to the
    group's coordinator. If "now" is unknown, or if an open transaction blocks the partition, all conditions of the group
-   are unknown.
+   are unknown. "Now" is a time of the leader's clock, because the times of the group's records come from this clock. So
+   the times of samples, listings and commits are also converted to this clock.
 2. A condition starts at the first evaluation that finds it active, and ends at the first evaluation that finds it
    inactive. The start time and the end time are the "now" of these evaluations. An unknown condition neither begins nor
    ends, and is not shown. When a group no longer exists, its conditions end.
@@ -17,6 +18,7 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from streaming.evaluation.conditions.commit_gaps import LONG_COMMIT_GAP, long_commit_gap
@@ -80,12 +82,15 @@ class ConditionInputs:
     """The inputs of one evaluation. The keys of the last three fields are group ids.
 
     `now_ms` maps each `__consumer_offsets` partition to the time up to which the partition was read. The key -1 is used
-    for groups in the polling mode. Partitions that are blocked by an open transaction are absent.
+    for groups in the polling mode. Partitions that are blocked by an open transaction are absent. `ahead_ms` contains
+    for each partition the time of the leader's clock minus the cluster's time. If a partition is absent, the difference
+    is 0. The times of commits in `silence` are already times of the leader's clock.
     """
 
     groups: Mapping[str, GroupState]
     now_ms: Mapping[int, int]
     silence: Silence
+    ahead_ms: Mapping[int, int] = field(default_factory=dict)
     listing: GroupListing | None = None
     rebalancing_since_ms: Mapping[str, int] = field(default_factory=dict)
     unowned: Mapping[str, UnownedNow] = field(default_factory=dict)
@@ -208,6 +213,10 @@ class ConditionTracker:
         partition = self._groups[group_id].offsets_topic_partition
         return None if partition is None else inputs.now_ms.get(partition)
 
+    def _ahead_ms(self, group_id: str, inputs: ConditionInputs) -> int:
+        partition = self._groups[group_id].offsets_topic_partition
+        return 0 if partition is None else inputs.ahead_ms.get(partition, 0)
+
     def _groups_to_evaluate(self, inputs: ConditionInputs, commits: Mapping[str, GroupCommits]) -> Iterator[str]:
         """Yield the groups that can have a condition now, or had a condition before."""
         had_one = {group_id for group_id, _ in self._known}
@@ -231,6 +240,7 @@ class ConditionTracker:
         recent = self._groups[group_id].record.rebalance_history.recent
         max_seconds = self._limits_by_group[group_id].max_commit_gap_seconds
         since_ms = inputs.rebalancing_since_ms.get(group_id)
+        since_ms = None if since_ms is None else since_ms + self._ahead_ms(group_id, inputs)
         found = long_commit_gap(recent, since_ms, commits, now_ms, self._limits, max_seconds)
         before = self._known.get((group_id, LONG_COMMIT_GAP))
         if found or before is None or now_ms - before.since_ms >= 1000 * self._limits.window_seconds:
@@ -256,20 +266,22 @@ class ConditionTracker:
         group, now_ms = self._groups[group_id], self._now_ms(group_id, inputs)
         if now_ms is None:
             return {}
-        recent = group.record.rebalance_history.recent
+        recent, ahead_ms = group.record.rebalance_history.recent, self._ahead_ms(group_id, inputs)
         details: dict[str, str | None] = {
             name: describe_condition(name, recent, now_ms, self._limits)
             for name in self._rebalance_conditions(group_id, now_ms)
         }
-        details |= _silence_conditions(group.record.snapshot, inputs, commits, now_ms, self._limits)
+        shown = frozenset(name for name in (SILENT_GROUP, STUCK_REBALANCE) if (group_id, name) in self._known)
+        details |= _silence_conditions(group.record.snapshot, inputs, commits, now_ms, self._limits, shown)
         details |= self._reconciling(group.record.snapshot, now_ms)
         listed = inputs.listing.groups.get(group_id) if inputs.listing else None
         listed_state = listed.state if listed else None
         unowned, missing = inputs.unowned.get(group_id), inputs.missing_topics.get(group_id)
         details |= unowned_condition(group.record, unowned, listed_state, now_ms, self._limits)
-        details |= missing.condition(now_ms, self._limits) if missing and listed_state not in {EMPTY, DEAD} else {}
+        if missing and listed_state not in {EMPTY, DEAD}:
+            details |= missing.condition(now_ms - ahead_ms, self._limits)
         details |= self._long_commit_gap(group_id, inputs, commits, now_ms)
-        by_partition = commits_by_partition.of_group(group_id, group.owned) if group.owned else None
+        by_partition = commits_by_partition.of_group(group_id, group.owned, ahead_ms) if group.owned else None
         if group.owned and by_partition:
             details |= _silent_static_members(group.owned, by_partition, commits, now_ms, self._limits)
         return details
@@ -321,10 +333,18 @@ class ConditionTracker:
         return self._now_ms(group_id, inputs) if group_id in self._groups else None
 
 
-def _silence_conditions(
-    snapshot: GroupSnapshot, inputs: ConditionInputs, commits: GroupCommits | None, now_ms: int, limits: Limits
+def _silence_conditions(  # noqa: PLR0913, PLR0917 - the inputs of the rules
+    snapshot: GroupSnapshot,
+    inputs: ConditionInputs,
+    commits: GroupCommits | None,
+    now_ms: int,
+    limits: Limits,
+    shown: AbstractSet[str],
 ) -> Mapping[str, str | None]:
-    """Evaluate rules 11 to 13 of `silence.py`. At most one of `stuck_rebalance` and `silent_group` is active."""
+    """Evaluate rules 11 to 13 of `silence.py`. At most one of `stuck_rebalance` and `silent_group` is active.
+
+    `shown` contains the conditions of the group that have not ended.
+    """
     group_id, listing = snapshot.group_id, inputs.listing
     listed = listing.groups.get(group_id) if listing else None
     if listing and listed is None and listing.is_complete:
@@ -332,14 +352,17 @@ def _silence_conditions(
     members_now = 0 if listed and listed.state in {EMPTY, DEAD} else snapshot.member_count()
     since_ms = inputs.rebalancing_since_ms.get(group_id)
     rebalancing_ms = None if since_ms is None or listing is None else listing.sampled_at_ms - since_ms
-    silent = is_silent(members_now, commits, now_ms, limits)
+    state_known = listed is not None and listed.state is not None
+    was_silent = SILENT_GROUP in shown or (STUCK_REBALANCE in shown and not state_known)
+    silent = is_silent(members_now, commits, now_ms, limits, was_silent=was_silent)
     condition = silence_condition(silent, listed.state if listed else None, rebalancing_ms, limits)
     if condition is None:
         unknown = {STUCK_REBALANCE: listed is None or silent is None, SILENT_GROUP: silent is None}
         return {name: None for name, is_unknown in unknown.items() if is_unknown}
     if commits is None or not silent:
         return {condition: f"rebalance in progress for at least {in_words(rebalancing_ms or 0)}"}
-    text = f"no member committed for {in_words(now_ms - commits.last_ms)} while records wait and new records arrive"
+    text = f"no member committed for {in_words(now_ms - commits.last_ms)} while records wait"
+    text += " and new records arrive" if commits.wait else ""
     state = f" (group state {listed.state})" if listed and listed.state else ""
     return {condition: text + state}
 

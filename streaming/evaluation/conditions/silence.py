@@ -12,7 +12,10 @@ finds hanging groups and members from listings and from missing commits. The rul
 11. A group is *silent* if four requirements are met. First: the group has members. Second: the group has committed
     offsets at least once. Third: the records of at least one partition wait. Fourth: the group's last commit is older
     than `stuck_after_seconds`. If the monitor cannot check a requirement, or if a complete listing does not contain the
-    group, it is unknown whether the group is silent. If a listing shows the state Empty, the group has no members.
+    group, it is unknown whether the group is silent. If a listing shows the state Empty, the group has no members. A
+    silent group stays silent until it commits or until its records no longer meet the first two requirements of rule
+    10. If the third requirement also counted, the condition of a hanging group would end again and again on a topic
+    that gets one record per ten minutes.
 12. `stuck_rebalance`: listings have shown the group in a rebalance for longer than `stuck_after_seconds`. The
     coordinator wrote no record of the group during the rebalance. For a silent group, `stuck_rebalance` is also active
     if the last listing shows a rebalance, or does not show the state of the group.
@@ -63,8 +66,12 @@ class GroupCommits:
     wait_seconds: float = 0.0
 
 
-def is_silent(members: int, commits: GroupCommits | None, now_ms: int, limits: Limits) -> bool | None:
+def is_silent(
+    members: int, commits: GroupCommits | None, now_ms: int, limits: Limits, *, was_silent: bool = False
+) -> bool | None:
     """Return True if the group is silent (rule 11), or None if unknown.
+
+    `was_silent` is True if the group was silent at the previous sample.
 
     >>> is_silent(3, GroupCommits(last_ms=0, partitions=1, wait=True), 600_000, Limits())
     True
@@ -77,6 +84,8 @@ def is_silent(members: int, commits: GroupCommits | None, now_ms: int, limits: L
         return None
     if now_ms - commits.last_ms <= 1000 * limits.stuck_after_seconds:
         return False
+    if was_silent and commits.wait_seconds > limits.stuck_after_seconds:
+        return True
     return commits.wait
 
 
@@ -207,6 +216,7 @@ class Silence:
         """Return True if records wait in a partition that the group has never committed (rule 10).
 
         A record counts only if it was written after `owned_since_ms`, and more than `stuck_after_seconds` ago.
+        `owned_since_ms` is the cluster's time, like the times of the end offsets.
         """
         points = self._ends.points.of_row(row)
         before = [offset for offset, at_ms in points if owned_since_ms <= at_ms <= self._since_ms]
@@ -222,16 +232,17 @@ class CommitsByPartition:
         missing = (at for group_id, of_group in owned.items() if of_group for at in self._missing(group_id, of_group))
         self._growing = silence.growing_rows(set(missing))
 
-    def of_group(self, group_id: str, owned: OwnedPartitions) -> PartitionCommits | None:
+    def of_group(self, group_id: str, owned: OwnedPartitions, ahead_ms: int = 0) -> PartitionCommits | None:
         """Return the group's commits, or None if the group has no commits.
 
         `waiting` also contains partitions in which records wait and that the group has never committed (rule 10).
+        `ahead_ms` is the time of the coordinator's clock, which is the clock of `owned`, minus the cluster's time.
         """
         committed = self._committed.get(group_id)
         if committed is None:
             return None
         rows = {at: self._growing[at] for at in self._missing(group_id, owned) if at in self._growing}
-        waiting = {at for at, row in rows.items() if self._silence.waits_since(row, owned.since_ms)}
+        waiting = {at for at, row in rows.items() if self._silence.waits_since(row, owned.since_ms - ahead_ms)}
         return PartitionCommits(committed.last_ms, waiting.union(committed.waiting))
 
     def _missing(self, group_id: str, owned: OwnedPartitions) -> Iterator[TopicPartition]:

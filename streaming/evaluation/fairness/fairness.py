@@ -4,7 +4,8 @@ Rules:
 
 1. For a classic group, the leader's assignment is evaluated. For a KIP-848 group, the targets are evaluated.
 2. The leader of a classic Kafka Streams group assigns tasks, not partitions. So the imbalance of a Kafka Streams group
-   has no score (`kafka_streams`).
+   has no score (`kafka_streams`). Faust and Goka give a member the same partition numbers of several topics, even if
+   this is less fair. So the imbalance of such a group has no score either (`copartitioned`).
 3. A group has a topic skew only if its members share each topic evenly, and its score is below 100.
 4. The work of a group is *uneven* if a different assignment could share the records much more evenly. The rule compares
    the busiest member of the actual assignment with the busiest member of the fairest assignment. The busiest member's
@@ -26,7 +27,7 @@ from streaming.evaluation.fairness.participants import MEMBER, TOPIC, SharedWork
 from streaming.group.modern import RESOLVED_REGEX, TARGET_ASSIGNMENT
 from streaming.group.not_known import MEMBER_ASSIGNMENT, MEMBER_SUBSCRIPTION, TOPIC_NAMES
 from streaming.group.snapshot import GroupSnapshot
-from streaming.protocol.consumer_protocol import KAFKA_STREAMS_PROTOCOL
+from streaming.protocol.consumer_protocol import COPARTITIONING_PROTOCOLS, KAFKA_STREAMS_PROTOCOL
 
 UNEVEN_WORK_FACTOR = 1.5
 UNEVEN_WORK_RECORDS_PER_SECOND = 10
@@ -42,14 +43,15 @@ def shared_work(snapshot: GroupSnapshot, inputs: AssignmentInputs) -> SharedWork
     hosts = {member.member_id: member.client_host for member in classic.members} if classic else {}
     if modern is not None:
         hosts = {member_id: member.client_host for member_id, member in modern.members.items()}
-    divides_tasks = classic is not None and classic.protocol == KAFKA_STREAMS_PROTOCOL
+    protocol = classic.protocol if classic is not None else None
+    copartitioned = "kafka_streams" if protocol == KAFKA_STREAMS_PROTOCOL else "copartitioned"
     return SharedWork(
         inputs.spec,
         inputs.assignment,
         hosts,
         inputs.unknown_topics,
         inputs.changed_topics,
-        not_scored="kafka_streams" if divides_tasks else _first_unknown(_HIDES_FAIREST, inputs),
+        not_scored=copartitioned if protocol in COPARTITIONING_PROTOCOLS else _first_unknown(_HIDES_FAIREST, inputs),
         unknown_reason=_first_unknown(_HIDES_OWNERS, inputs),
         has_one_owner=has_one_owner(snapshot),
     )

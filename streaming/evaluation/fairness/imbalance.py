@@ -31,6 +31,7 @@ has at least two partitions in every assignment. Rules:
    - `member_subscription`, `resolved_regex`, `topic_names`: the subscription of a member or the name of a topic is
      unknown.
    - `kafka_streams`: the leader divides tasks, not partitions.
+   - `copartitioned`: Faust or Goka assigns the same partition numbers of several topics to one member.
 
 5. If the assignment of a member is unknown, all imbalances are unknown. `unknown_reason` is `member_assignment` or
    `target_assignment`.

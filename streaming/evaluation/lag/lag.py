@@ -6,14 +6,17 @@ negative. An unknown lag is null, and `unknown_reason` is the first of these rea
 1. `blocked`: an open transaction in the group's partition of `__consumer_offsets` hides later commits. The monitor
    reads with read_committed, so the monitor receives no record after the start of the transaction. The transaction also
    hides the commits of all other groups in the same partition. After the end of the transaction, this reason applies
-   until the query has read the records that the transaction has hidden.
-2. `topic_deleted`: the broker does not know the topic.
-3. `partition_deleted`: the topic was created again, and the new topic does not have this partition.
-4. `no_end_offset`: the end offset was not sampled, for example because the partition has no leader.
-5. `end_before_commit`: the committed offset is greater than the end offset. There are three possible causes. The topic
+   until the query has read the records that the transaction has hidden. If a sample does not contain the partition
+   count of `__consumer_offsets` meanwhile, this reason applies to all groups.
+2. `commits_refused`: the brokers refuse to return the group's commits, for example because the DESCRIBE permission for
+   the group was removed. So the known commits can be old. This reason applies only in the polling mode.
+3. `topic_deleted`: the broker does not know the topic.
+4. `partition_deleted`: the topic was created again, and the new topic does not have this partition.
+5. `no_end_offset`: the end offset was not sampled, for example because the partition has no leader.
+6. `end_before_commit`: the committed offset is greater than the end offset. There are three possible causes. The topic
    was deleted and created again. The topic lost records in an unclean election. A client committed an offset that never
    existed. In all three cases, kafka_exporter shows a negative lag (issue 437). A negative lag breaks autoscaling.
-6. `maybe_only_markers`: all unread offsets may be transaction markers or records of aborted transactions. The monitor
+7. `maybe_only_markers`: all unread offsets may be transaction markers or records of aborted transactions. The monitor
    could not read the unread offsets, or found only records of aborted transactions (`next_offsets.py`). This reason
    requires that few offsets are unread, or that the topic has transactions.
 
@@ -38,12 +41,13 @@ from streaming.evaluation.lag.broker_clocks import ClockOffset
 from streaming.events import TopicMetadata
 
 BLOCKED = "blocked"
+COMMITS_REFUSED = "commits_refused"
 TOPIC_DELETED = "topic_deleted"
 PARTITION_DELETED = "partition_deleted"
 NO_END_OFFSET = "no_end_offset"
 END_BEFORE_COMMIT = "end_before_commit"
 MAYBE_ONLY_MARKERS = "maybe_only_markers"
-_SAMPLE_REASONS = (BLOCKED, TOPIC_DELETED, PARTITION_DELETED, NO_END_OFFSET, END_BEFORE_COMMIT)
+_SAMPLE_REASONS = (BLOCKED, COMMITS_REFUSED, TOPIC_DELETED, PARTITION_DELETED, NO_END_OFFSET, END_BEFORE_COMMIT)
 UNKNOWN_REASONS = (*_SAMPLE_REASONS, MAYBE_ONLY_MARKERS)
 """Reasons for an unknown lag, in the order of the rules."""
 NO_FRESH_SAMPLE = "no_fresh_sample"
@@ -100,7 +104,7 @@ class ClusterSample:
     step of this difference. `clock_offsets` contains the known clock offsets by broker. `newest_record_ms` is the
     latest time of all records that this process has read. `unread_hidden_ends` maps partitions of `__consumer_offsets`
     to the end of the records that an open transaction has hidden, if the query has not read these records yet
-    (`with_unread_hidden_ends`).
+    (`with_unread_hidden_ends`). `refused_groups` are the groups of rule 2.
     """
 
     sampled_at_ms: int
@@ -119,6 +123,7 @@ class ClusterSample:
     newest_record_ms: int | None = None
     missing_topics: frozenset[str] = frozenset()
     unread_hidden_ends: Mapping[int, int] = field(default_factory=dict)
+    refused_groups: frozenset[str] = frozenset()
 
     @property
     def monitor_ms(self) -> int:
@@ -195,6 +200,7 @@ def _unknown_reason(commits: pa.Table, end: pa.Array, sample: ClusterSample) -> 
     partitions = _map_names(commits["topic"], counts.get, pa.int32())
     applies = [
         _map_names(commits["group_id"], blocked_groups(sample), pa.bool_()),
+        _map_names(commits["group_id"], sample.refused_groups.__contains__, pa.bool_()),
         pc.equal(partitions, 0),
         pc.fill_null(pc.greater_equal(commits["partition"], partitions), fill_value=False),
         pc.is_null(end),
@@ -204,11 +210,14 @@ def _unknown_reason(commits: pa.Table, end: pa.Array, sample: ClusterSample) -> 
 
 
 def blocked_groups(sample: ClusterSample) -> Callable[[str], bool]:
-    """Return a function that checks whether a group belongs to one of the `blocked_partitions`."""
-    blocked = blocked_partitions(sample)
-    if not blocked:
-        return lambda group_id: False  # noqa: ARG005 - no group is blocked
-    return cache(lambda group_id: coordinator_partition(group_id, sample.offsets_topic_partitions) in blocked)
+    """Return a function that checks whether a group belongs to one of the `blocked_partitions`.
+
+    If the partition count of `__consumer_offsets` is unknown, each group may belong to one of them.
+    """
+    blocked, partitions = blocked_partitions(sample), sample.offsets_topic_partitions
+    if not blocked or not partitions:
+        return lambda group_id: bool(blocked)  # noqa: ARG005 - the result is the same for all groups
+    return cache(lambda group_id: coordinator_partition(group_id, partitions) in blocked)
 
 
 def blocked_partitions(sample: ClusterSample) -> frozenset[int]:

@@ -178,12 +178,15 @@ def read_up_to_of_groups(
 
     Usually, `times_ms` contains the times up to which the monitor has read the partitions.
 
-    In the polling mode, the monitor reads no log. So the result is `polled_at_ms`, the time of the last poll.
+    In the polling mode, the monitor reads no log. So the result is `polled_at_ms`, the time of the last poll. For a
+    group in `ClusterSample.refused_groups`, the result is null, because the poll does not contain the group's commits.
     """
     encoded = group_ids.combine_chunks().dictionary_encode()
     partitions = sample.offsets_topic_partitions
     of_group = [
-        times_ms.get(coordinator_partition(group_id, partitions)) if partitions else polled_at_ms
+        None
+        if group_id in sample.refused_groups
+        else (times_ms.get(coordinator_partition(group_id, partitions)) if partitions else polled_at_ms)
         for group_id in encoded.dictionary.to_pylist()
     ]
     return pa.array(of_group, pa.int64()).take(encoded.indices)

@@ -2,7 +2,9 @@
 
 1. A skip is a range of generations without a record, between two records of a group. If every offset between the two
    records was read, the cause is failed rebalances. The monitor decides once, in the batch that contains the second
-   record. The partition state stores the decision until the group's state contains it (`SkipSettled`).
+   record. The partition state stores the decision until the group's state contains it (`SkipSettled`). The partition
+   state contains the whole batch. So a missing offset after the second record, but in the same batch, prevents the
+   proof. After a start, batches are larger, so the monitor possibly counts fewer failed rebalances.
 2. Each decision is made only once, so the count of failed rebalances never decreases. A second decision could be
    different, because `last_missing_offset` of the partition state can increase.
 """

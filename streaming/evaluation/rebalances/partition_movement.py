@@ -27,7 +27,7 @@ from assignors.fairness.fewest_moves import count_moves
 from streaming.events import CLASSIC, CONSUMER
 from streaming.group.members import GroupMember, TopicPartitions
 from streaming.group.snapshot import GroupSnapshot
-from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE, KAFKA_STREAMS_PROTOCOL
+from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE, COPARTITIONING_PROTOCOLS
 
 Partitions = Mapping[str, TopicPartitions]
 """The partitions of each member, by `member_key`."""
@@ -155,7 +155,7 @@ def count_moves_between(
     moved = sum(owners_now.get(at, key) != key for at, key in owners.items())
     partitions = whole_topics(held.values())
     is_valid = is_whole and None not in partitions.values() and len(owners_now) == sum(map(len, held.values()))
-    if not is_valid or protocol == KAFKA_STREAMS_PROTOCOL:
+    if not is_valid or protocol in COPARTITIONING_PROTOCOLS:
         return moved, None, False
     if not moved:
         return 0, 0, True

@@ -10,15 +10,17 @@
 4. There is no advice if the capacity is unknown or 0, or if a produce rate is unknown. There is also no advice if the
    present assignment is sufficient. In this case, the group has recovered, or partitions are still moving to their new
    owners.
-5. The monitor tries only the built-in strategies of the group's protocol. For a KIP-848 group, it tries only the
-   coordinator's assignors.
+5. The monitor tries only the built-in strategies that the group can use (`assignment.library_strategies`). They depend
+   on the client library of the group's leader. For a KIP-848 group, they are the coordinator's assignors. If the group
+   can use none of the built-in strategies, only rule 8 gives advice.
 6. If several assignments are sufficient, the advice is the assignment with the lowest rate of the busiest member. If
    these rates are equal, the assignment that moves the fewest partitions comes first. If these numbers are also equal,
-   the group's own strategy comes first. Then the order of `BUILT_IN` decides.
+   the group's own strategy comes first. Then the order of `LIBRARY_STRATEGIES` decides.
 7. Rule 7 applies if the cause is `assignment`, and only the assignment of `heaviest_first` is sufficient. The advice is
    a custom strategy that uses the measured rates as weights (`assignors/CUSTOM.md`). A KIP-848 group gets no advice for
-   a custom strategy, because its coordinator computes the assignment. There is also no advice for a custom strategy if
-   the subscriptions of the members differ.
+   a custom strategy, because its coordinator computes the assignment. A group with a librdkafka leader also gets none,
+   because librdkafka has no custom strategies. There is also no advice for a custom strategy if the subscriptions of
+   the members differ.
 8. Rule 8 applies if the cause is `under_provisioned`, and one partition receives more records than one member can
    consume. The advice is that more members cannot help, because a partition has only one owner. Rule 8 comes before
    rule 6.
@@ -40,11 +42,12 @@ from dataclasses import dataclass
 from math import floor, fsum
 from typing import NamedTuple
 
-from assignors import BUILT_IN, PartitionAssignor, TopicPartition
+from assignors import PartitionAssignor, TopicPartition
 from assignors.fairness.heaviest_first import heaviest_first_loads
 from assignors.subscriptions import subscribers_by_topic
 from assignors.what_if.what_if import Change, Outcome, measure_today, what_if
-from streaming.evaluation.assignment.consumer_drift import SERVER_ASSIGNORS
+from streaming.evaluation.assignment.leader import Leader
+from streaming.evaluation.assignment.library_strategies import can_be_custom, usable_strategies
 from streaming.evaluation.causes.cause import ASSIGNMENT, UNDER_PROVISIONED, Kind
 from streaming.evaluation.lag.rates import MIN_GAIN
 from streaming.evaluation.phrases import counted, rate_number
@@ -54,10 +57,6 @@ from streaming.group.snapshot import GroupSnapshot
 HEADROOM = MIN_GAIN
 ADVISED_KINDS: frozenset[Kind] = frozenset({ASSIGNMENT, UNDER_PROVISIONED})
 """The causes that have advice (rule 1)."""
-
-SERVER_STRATEGIES = tuple(BUILT_IN[name] for name in SERVER_ASSIGNORS.values())
-CLIENT_STRATEGIES = tuple(one for one in BUILT_IN.values() if one not in SERVER_STRATEGIES)
-"""The strategies of KIP-848 groups, and the strategies of classic groups (rule 5)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +140,8 @@ Advice = BetterAssignment | WeightedStrategy | TooHotPartition | MoreMembers
 class LateGroupInputs(NamedTuple):
     """The inputs of the advice for a late group. The group can use the `strategies` (rule 5).
 
-    `produce_rates` contains the known rates, in records per second.
+    `produce_rates` contains the known rates, in records per second. `can_be_custom` is True if the members can have a
+    custom strategy (rule 7).
     """
 
     group: WhatIfInputs
@@ -149,6 +149,7 @@ class LateGroupInputs(NamedTuple):
     capacity_records_per_second: float
     strategies: tuple[PartitionAssignor, ...]
     own_strategy: str
+    can_be_custom: bool = True
 
     @property
     def target_records_per_second(self) -> float:
@@ -161,13 +162,17 @@ def late_group_inputs(
     produce_rates: Mapping[TopicPartition, float],
     capacities: Iterable[float | None],
     own_strategy: str,
+    leader: Leader,
 ) -> LateGroupInputs | None:
-    """Return the inputs of the advice, or None if the group is too large, or if its capacity is unknown."""
+    """Return the inputs of the advice, or None if the group is too large, or if its capacity is unknown.
+
+    `leader` computed the present assignment.
+    """
     group, capacity = what_if_inputs(snapshot), lowest_capacity(capacities)
     if group.is_too_large or capacity is None:
         return None
-    strategies = SERVER_STRATEGIES if snapshot.classic is None else CLIENT_STRATEGIES
-    return LateGroupInputs(group, produce_rates, capacity, strategies, own_strategy)
+    strategies = usable_strategies(leader, group.spec)
+    return LateGroupInputs(group, produce_rates, capacity, strategies, own_strategy, can_be_custom(leader))
 
 
 def lowest_capacity(capacities: Iterable[float | None]) -> float | None:
@@ -213,7 +218,7 @@ def _subscribed_partitions(late: LateGroupInputs) -> list[TopicPartition]:
 
 
 def _weighted_strategy(late: LateGroupInputs) -> WeightedStrategy | None:
-    if late.strategies == SERVER_STRATEGIES:
+    if not late.strategies or not late.can_be_custom:
         return None
     weights = {partition: late.produce_rates[partition] for partition in _subscribed_partitions(late)}
     busiest = max(heaviest_first_loads(late.group.spec, weights), default=0)

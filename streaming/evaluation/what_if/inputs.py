@@ -2,7 +2,8 @@
 
 1. Nothing is computed if an open transaction blocks the group, or if a partition count, a subscription or an assignment
    is unknown. Nothing is computed if the group is not evaluated. Examples are Kafka Connect groups, share groups and
-   groups without members.
+   groups without members. Nothing is computed for Kafka Streams, Faust and Goka, because a fairer assignment can be
+   invalid for them.
 2. Nothing is computed for a group with more than `MAX_PARTITIONS` partitions or more than `MAX_MEMBERS` members.
 3. The produce rate of a partition comes from the rows of the group's lag (`evaluation.lag.rates`). If the group has not
    committed an offset of a partition, the rate of the partition is unknown. Exception: the rate of an empty partition
@@ -21,6 +22,7 @@ from streaming.evaluation.lag.lag import ClusterSample
 from streaming.group.members import GroupMember
 from streaming.group.not_known import unknown_inputs
 from streaming.group.snapshot import GroupSnapshot
+from streaming.protocol.consumer_protocol import COPARTITIONING_PROTOCOLS
 
 NO_ASSIGNMENT = "the group has no assignment that can be evaluated"
 UNKNOWN_MEMBER = "the subscription or assignment of a member is unknown"
@@ -46,7 +48,7 @@ def what_if_refusal(snapshot: GroupSnapshot | None, *, is_blocked: bool, is_eval
     """Return the reason why nothing is computed (rule 1), or None if a what-if is possible."""
     if is_blocked:
         return "an open transaction blocks the latest records of the group"
-    if snapshot is None or not is_evaluated:
+    if snapshot is None or not is_evaluated or snapshot.protocol in COPARTITIONING_PROTOCOLS:
         return NO_ASSIGNMENT
     if missing := unknown_topics(snapshot):
         return f"the partition count of these topics is unknown: {', '.join(missing[:3])}"

@@ -24,12 +24,12 @@ from streaming.evaluation.conditions.condition_tracker import (
     Key,
 )
 from streaming.evaluation.conditions.missing_topics import missing_topics_now
-from streaming.evaluation.conditions.silence import Silence
 from streaming.evaluation.conditions.unowned import unowned_now
 from streaming.evaluation.lag.lag import ClusterSample, blocked_partitions
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.evaluation.limits import LimitsOf, default_limits
 from streaming.evaluation.rebalances.condition_detectors import Limits
+from streaming.run.samples.lag.lag_watch import LagWatch
 from streaming.state.monitor_state import MonitorState
 
 
@@ -78,21 +78,26 @@ class GroupConditions:
             if all(one.name != name for one in shown.get(group_id, ()))
         )
 
-    def after_sample(self, sample: ClusterSample, lag: LagEvaluation, silence: Silence) -> None:
-        """Evaluate the conditions. The sample must already be in the monitor state."""
+    def after_sample(self, sample: ClusterSample, lag: LagEvaluation, lag_watch: LagWatch) -> None:
+        """Evaluate the conditions. The sample must already be in the monitor state.
+
+        The monitor state can already contain later records than `lag`. So "now" comes from `lag_watch`, which has
+        evaluated the commits of this sample.
+        """
         if self._must_restore:
             self._restore()
         view = self._monitor_state.view()
         unowned = unowned_now(view.alive_groups(), lag.partitions, sample)
-        blocked = blocked_partitions(sample)
+        blocked, ahead_ms = blocked_partitions(sample), lag_watch.leaders_ahead_ms
         inputs = ConditionInputs(
             groups=view.groups,
             now_ms={
-                number: read.read_up_to_ms
-                for number, read in view.read_up_to.items()
-                if read.read_up_to_ms is not None and number not in blocked
+                number: read_up_to_ms + ahead_ms.get(number, 0)
+                for number, read_up_to_ms in lag_watch.read_up_to_ms.items()
+                if number not in blocked
             },
-            silence=silence,
+            ahead_ms=ahead_ms,
+            silence=lag_watch.silence(lag),
             listing=view.listing,
             rebalancing_since_ms=view.rebalancing_since_ms,
             unowned=unowned,

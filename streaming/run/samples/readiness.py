@@ -13,11 +13,12 @@ look late. So the cluster is not ready in two cases, until the query has read th
    of the running batch and for the end of the next batch. The time starts at the first sample after the monitor saw the
    record. The time ends at the last sample before the monitor read the query's positions. So it does not include the
    time in which brokers answer slowly.
-2. The previous sample is older than `max_unread_ms`, for example because the machine was suspended. So it is unknown
-   since when records have been unread. The cluster was already not ready, because the previous sample was stale.
+2. The previous sample is older than `max_unread_ms` plus the sampling interval, for example because the machine was
+   suspended. So it is unknown since when records have been unread. They can be as old as the previous sample.
 
 If a sample does not contain the ends of all partitions, it sets no targets. Then only the targets of earlier samples
-count.
+count. An unclean leader election can remove records before the query has read them. So if a sampled end is lower than a
+target, the target becomes this end.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ from collections.abc import Callable, Mapping
 from streaming.evaluation.incidents.evidence import LEADERLESS_MS
 from streaming.evaluation.lag.lag import ClusterSample
 
+_SLOW_BATCH_SECONDS = 30.0
+"""A batch of a healthy query takes at most this time. The longest batch in docs/SCALING.md took 4.3 s."""
+
 EVALUATED_WITHIN_SAMPLES = 10
 """After the query has read the log, wait for verdicts for at most this number of samples (one per second)."""
 
@@ -41,9 +45,10 @@ class Readiness:
 
     `targets_of` returns the target positions of a sample. The targets are the ends of the partitions of
     `__consumer_offsets`. In the polling mode, the target is the position after the last event of the first complete
-    poll. So rule 1 never applies in the polling mode. Instead, if the query hangs, the last complete poll becomes too
-    old (`Poller.is_fresh`). After each start of the query, the cluster becomes ready when the query has reached the
-    targets of the first sample that has targets.
+    poll that began after the last call of `on_reset`. Readiness calls `on_reset` each time that it forgets the targets.
+    Rule 1 never applies in the polling mode. Instead, if the query hangs, the last complete poll becomes too old
+    (`Poller.is_fresh`). After each start of the query, the cluster becomes ready when the query has reached the targets
+    of the first sample that has targets.
 
     On Linux, all times are times since the boot of the machine. They include suspensions, and they do not change if the
     clock is set. On other systems, they follow the monitor's clock (`wall_clock.boot_time_ms`). `_unread` contains the
@@ -51,17 +56,21 @@ class Readiness:
     because brokers can answer late.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - the inputs of one cluster
         self,
         cluster: str,
         source_is_alive: Callable[[], bool],
         targets_of: Callable[[ClusterSample], Mapping[int, int] | None],
         max_unread_ms: float,
+        interval_ms: float,
+        on_reset: Callable[[], None] = lambda: None,
     ) -> None:
         self._cluster = cluster
         self._source_is_alive = source_is_alive
         self._targets_of = targets_of
         self._max_unread_ms = max_unread_ms
+        self._max_gap_ms = max_unread_ms + interval_ms
+        self._on_reset = on_reset
         self._targets: Mapping[int, int] | None = None
         self._last_targets: Mapping[int, int] | None = None
         self._unread = deque[tuple[int, Mapping[int, int]]]()
@@ -108,6 +117,7 @@ class Readiness:
             if self._is_without_leader(sample, since_boot_ms):
                 self._forget()
                 return False
+            self._lower_targets(sample)
             reason = self._why_behind(positions, since_boot_ms)
             if reason:
                 self._report(reason)
@@ -125,12 +135,23 @@ class Readiness:
         self._targets, self._caught_up, self._samples_since_read = None, False, 0
         self._last_targets = None
         self._unread.clear()
+        self._on_reset()
+
+    def _lower_targets(self, sample: ClusterSample) -> None:
+        ends = {partition: ends.last_stable_offset for partition, ends in sample.offsets_topic.items()}
+
+        def lowered(targets: Mapping[int, int]) -> Mapping[int, int]:
+            return {partition: min(target, ends.get(partition, target)) for partition, target in targets.items()}
+
+        self._targets = None if self._targets is None else lowered(self._targets)
+        self._last_targets = None if self._last_targets is None else lowered(self._last_targets)
+        self._unread = deque((since_ms, lowered(targets)) for since_ms, targets in self._unread)
 
     def _why_behind(self, positions: Mapping[int, int], since_boot_ms: int) -> str:
         """Return why new commits can be missing (rules 1 and 2), or an empty text if no rule applies."""
         before_ms = since_boot_ms if self._sampled_ms is None else self._sampled_ms
         self._sampled_ms = since_boot_ms
-        if since_boot_ms - before_ms > self._max_unread_ms:
+        if since_boot_ms - before_ms > self._max_gap_ms:
             return (
                 f"the last sample was {(since_boot_ms - before_ms) / 1000:.0f} seconds old, so commits can be missing"
             )
@@ -159,6 +180,18 @@ class Readiness:
         if self._leaderless_since_ms is None:
             self._leaderless_since_ms = since_boot_ms
         return since_boot_ms - self._leaderless_since_ms >= LEADERLESS_MS
+
+
+def max_unread_seconds(trigger_seconds: float) -> float:
+    """Return the time in which a healthy query reads a new record.
+
+    The record waits for the end of the running batch and for the end of the next batch. Before each of the two ends,
+    Spark can also wait for the next trigger.
+
+    >>> max_unread_seconds(2)
+    64.0
+    """
+    return 2 * (_SLOW_BATCH_SECONDS + trigger_seconds)
 
 
 def log_ends(sample: ClusterSample) -> Mapping[int, int] | None:

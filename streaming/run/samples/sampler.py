@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow.compute as pc
 
@@ -102,6 +102,7 @@ class Sampler:
         subscribed = {topic for record in before.groups.values() for topic in record.topics_to_sample()}
         sample = self.lag_watch.sample(subscribed.union(pc.unique(view.commits["topic"]).to_pylist()))
         sample = with_unread_hidden_ends(sample, before.sample, before.health.positions)
+        sample = replace(sample, refused_groups=before.health.refused_groups)
         lag = self.lag_watch.evaluate(view, before, sample)
         if self.lag_watch.settings.not_known != before.health.settings_not_known:
             self.monitor_state.put_health(settings_not_known=self.lag_watch.settings.not_known)
@@ -114,7 +115,7 @@ class Sampler:
             before=before.health,
         )
         if ready:
-            after.conditions.after_sample(sample, lag, self.lag_watch.silence(lag))
+            after.conditions.after_sample(sample, lag, self.lag_watch)
             after.lag_causes.after_sample(sample, lag)
         if ready or before.health.was_ready:
             after.incidents.after_sample(sample, after.conditions, after.lag_causes, is_ready=ready)

@@ -21,7 +21,21 @@ from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.evaluation.what_if.inputs import NO_ASSIGNMENT, UNKNOWN_MEMBER
 from streaming.events import SHARE, STREAMS, GroupEvent, GroupMetadataWritten
 from streaming.group.snapshot import GroupSnapshot
-from tests.streaming.groups import at, emptied, formed, member, metadata, written
+from streaming.group.topic_names import TopicNames
+from tests.streaming.groups import (
+    at,
+    current,
+    emptied,
+    epoch,
+    formed,
+    joined,
+    member,
+    metadata,
+    modern_member,
+    target,
+    target_epoch,
+    written,
+)
 from tests.streaming.past.history import lag_row, write_lag
 from tests.streaming.table_rows import update_rows
 
@@ -47,8 +61,9 @@ def typed(protocol: str, protocol_type: str = "consumer") -> GroupEvent:
 
 
 def write(folder: Path, events: Sequence[GroupEvent], cluster: str = "prod") -> None:
-    """Write the group's rows as the monitor does."""
-    update = apply_batch(GroupState(GroupSnapshot("g")), events, [assignor_named("range")])
+    """Write the group's rows as the monitor does. The id of a topic is its name."""
+    names = TopicNames(0, {topic: topic for topic in TOPICS})
+    update = apply_batch(GroupState(GroupSnapshot("g")), events, [assignor_named("range")], names=names)
     rows = arrow_table(GROUP_GENERATIONS, update_rows(cluster, [update], {})[GROUP_GENERATIONS])
     write_deltalake(str(folder / GROUP_GENERATIONS.name), rows, mode="append", partition_by=list(PARTITIONED_BY))
 
@@ -105,6 +120,27 @@ def test_topic_skew_is_named_with_the_strategy_that_removes_it(tmp_path: Path) -
     assert "Today: the busiest member has 2 partitions too many;" in shown
     assert "topic skew: some members have one extra partition in each of 4 topics." in shown
     assert "sticky would remove these problems and move 2 partitions." in shown
+
+
+@pytest.mark.parametrize(
+    ("is_classic", "remedy"),
+    [(True, "sticky would remove"), (False, "uniform would remove")],
+    ids=["classic", "KIP-848"],
+)
+def test_the_remedy_is_a_strategy_of_the_groups_type(tmp_path: Path, is_classic: bool, remedy: str) -> None:
+    """Before, the remedy of a KIP-848 group was `sticky`, which no coordinator has."""
+    held = {"a": [(topic, (0, 1)) for topic in TOPICS], "b": [(topic, (2,)) for topic in TOPICS]}
+    offsets = iter(range(100))
+    modern: list[GroupEvent] = [
+        *(joined(next(offsets), name, modern_member(TOPICS, server_assignor="range")) for name in held),
+        epoch(next(offsets)),
+        *(target(next(offsets), name, tuple(of_member)) for name, of_member in held.items()),
+        target_epoch(next(offsets)),
+        *(current(next(offsets), name, tuple(of_member)) for name, of_member in held.items()),
+    ]
+    shown = run(tmp_path, [SKEWED] if is_classic else modern)
+    assert shown.exit_code == 0, shown.output
+    assert remedy in shown.output
 
 
 def test_a_fair_group_has_no_text_below_the_table(tmp_path: Path) -> None:

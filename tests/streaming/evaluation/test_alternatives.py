@@ -6,11 +6,12 @@ The numbers are the rules of `alternatives`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 
-from assignors import BUILT_IN, AssignorFailedError, GroupAssignment, GroupSpec, assignor_named
+from assignors import AS_JAVA_LEADER, BUILT_IN, AssignorFailedError, GroupAssignment, GroupSpec, assignor_named
 from streaming.evaluation.alternatives import (
     AS_IT_IS,
     MOST_PARTITIONS,
@@ -23,12 +24,24 @@ from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.evaluation.snapshot_evaluation import evaluate_snapshot
 from streaming.events import GroupEvent, TopicMetadata, TopicsSampled
 from streaming.group.snapshot import GroupSnapshot
-from streaming.protocol.classic import ClassicMember
+from streaming.protocol.classic import Assignment, ClassicMember
 from tests.assignors.groups import groups
-from tests.streaming.groups import advanced, member, metadata, written
+from tests.streaming.groups import (
+    advanced,
+    current,
+    epoch,
+    joined,
+    member,
+    metadata,
+    modern_member,
+    target,
+    target_epoch,
+    written,
+)
 
 RANGE, STICKY = assignor_named("range"), assignor_named("sticky")
 BOTH = (RANGE, STICKY)
+EVERY = tuple(AS_JAVA_LEADER.values())
 LATER_MS = 10**9
 TOPICS = ("t", "u", "v")
 SKEWED = [
@@ -80,6 +93,69 @@ def test_a_skewed_group_gets_the_strategy_that_removes_the_skew_and_its_cost() -
     assert [one.change for one in found.as_it_is().outcomes] == [AS_IT_IS] * 3
 
 
+def of_library(one: ClassicMember, version: int, user_data: bytes | None, assigned_version: int) -> ClassicMember:
+    """Return the member with the bytes of a different library."""
+    assert one.subscription is not None
+    assert one.assignment is not None
+    subscription = replace(one.subscription, version=version, user_data=user_data)
+    return replace(
+        one, subscription=subscription, assignment=Assignment(assigned_version, one.assignment.partitions, user_data)
+    )
+
+
+def as_kafka_go(one: ClassicMember) -> ClassicMember:
+    """Return the member with the bytes of kafka-go."""
+    written_by_kafka_go = of_library(one, 1, None, 1)
+    assert written_by_kafka_go.subscription is not None
+    return replace(written_by_kafka_go, subscription=replace(written_by_kafka_go.subscription, ends_before_owned=True))
+
+
+@pytest.mark.parametrize(
+    ("members", "remedy", "why"),
+    [
+        (SKEWED, "sticky", "Java moves the fewest partitions with sticky"),
+        (
+            [of_library(one, 3, b"", 0) for one in SKEWED],
+            "cooperative-sticky",
+            "librdkafka refuses to start with sticky",
+        ),
+        ([of_library(one, 0, b"", 0) for one in SKEWED], "roundrobin", "all four candidates have it"),
+        ([as_kafka_go(one) for one in SKEWED], None, "the roundrobin of kafka-go is as skewed as range"),
+    ],
+)
+def test_the_remedy_is_a_strategy_that_the_leaders_library_has(
+    members: Sequence[ClassicMember], remedy: str | None, why: str
+) -> None:
+    """Before, the alert asked users of librdkafka and kafka-go to use `sticky`, and their consumers did not start."""
+    snapshot = advanced([written(0, 1, members), known(t=2, u=2, v=2)])
+    evaluation = evaluate_snapshot(snapshot, EVERY)
+    assert evaluation is not None
+    found = compute_alternatives(evaluation, snapshot, EVERY)
+    assert found is not None
+    assert (found.is_skewed, found.remedy) == (True, remedy), why
+    assert {one.strategy for one in found.outcomes} == {TODAY, *BUILT_IN}, "the table still has every strategy"
+
+
+def test_the_remedy_of_a_kip_848_group_is_an_assignor_of_the_coordinator() -> None:
+    """The members vote for `range`. Before, the remedy was `sticky`, which no coordinator has."""
+    targets = {"a": [(topic, (0,)) for topic in TOPICS], "b": [(topic, (1,)) for topic in TOPICS], "c": []}
+    offsets = iter(range(100))
+    records = [
+        *(joined(next(offsets), name, modern_member(TOPICS, server_assignor="range")) for name in targets),
+        epoch(next(offsets)),
+        *(target(next(offsets), name, tuple(held)) for name, held in targets.items()),
+        target_epoch(next(offsets)),
+        *(current(next(offsets), name, tuple(held)) for name, held in targets.items()),
+    ]
+    sample = TopicsSampled({topic: TopicMetadata(2, LATER_MS, topic_id=topic) for topic in TOPICS})
+    snapshot = advanced([*records, sample])
+    evaluation = evaluate_snapshot(snapshot, EVERY)
+    assert evaluation is not None
+    found = compute_alternatives(evaluation, snapshot, EVERY)
+    assert found is not None
+    assert (found.group_strategy, found.is_skewed, found.remedy) == ("server-range", True, "uniform")
+
+
 @pytest.mark.parametrize(
     ("members", "partitions", "changes", "why"),
     [
@@ -122,16 +198,30 @@ def test_nothing_is_computed_from_an_incomplete_assignment(events: Sequence[Grou
     assert compute_alternatives(evaluation, snapshot, BOTH) is None, why
 
 
-def test_kafka_streams_assigns_tasks_and_has_numbers_but_neither_score_nor_alternatives() -> None:
+@pytest.mark.parametrize(
+    ("protocol", "reason"), [("stream", "kafka_streams"), ("faust", "copartitioned"), ("copartition", "copartitioned")]
+)
+def test_a_library_that_copartitions_topics_has_numbers_but_neither_score_nor_alternatives(
+    protocol: str, reason: str
+) -> None:
+    """Kafka Streams, Faust and Goka. Before, a healthy Faust group of 2 members raised KafkaAssignmentSkewed.
+
+    Faust assigned 12 and 8 partitions of 4 topics on purpose, and the alert asked to change the strategy to `sticky`.
+    """
     from streaming.events import GroupMetadataWritten  # noqa: PLC0415 - used only in this test
     from tests.streaming.groups import at  # noqa: PLC0415 - used only in this test
 
-    members = [member("a", {"orders": [0, 1, 2]}), member("b")]
-    snapshot = advanced([GroupMetadataWritten(at(0), metadata(1, members, protocol="stream")), known(orders=3)])
+    topics = ("t0", "t1", "t2", "t3")
+    members = [
+        member("a", {topic: [0, 1, 2] for topic in topics}, topics),
+        member("b", {topic: [3, 4] for topic in topics}, topics),
+    ]
+    record = GroupMetadataWritten(at(0), metadata(1, members, protocol=protocol))
+    snapshot = advanced([record, known(**dict.fromkeys(topics, 5))])
     evaluation = evaluate_snapshot(snapshot, BOTH)
     assert evaluation is not None
     total = evaluation.imbalances[0]
-    assert (total.largest, total.score, total.score_reason) == (3, None, "kafka_streams")
+    assert (total.largest, total.score, total.score_reason, evaluation.skew) == (12, None, reason, None)
     assert compute_alternatives(evaluation, snapshot, BOTH) is None
 
 
@@ -157,7 +247,7 @@ def test_a_custom_strategy_that_fails_gives_an_outcome_with_its_reason() -> None
 
 
 def test_only_the_last_of_several_generations_in_one_batch_is_computed_and_kept() -> None:
-    """Rule 4. In separate batches each generation is computed. The stored state is the same in both cases."""
+    """Rule 5. In separate batches each generation is computed. The stored state is the same in both cases."""
     fresh = GroupState(GroupSnapshot("g"))
     learned = apply_batch(fresh, [written(0, 1, evenly_assigned(2, 4)), known(orders=4)], BOTH)
     learned = apply_batch(learned.record, [known(orders=4)], BOTH)

@@ -14,6 +14,7 @@ ASSIGNED = bytes.fromhex("0001 00000001 0001 74 00000002 00000004 00000000 00000
     ("group_type", "state", "protocol_type", "assignment", "held", "why"),
     [
         ("classic", "Stable", "consumer", ASSIGNED, (("t", 0), ("t", 4)), "the leader's bytes, sorted"),
+        ("classic", "Stable", "consumer", ASSIGNED[:-4], (("t", 0), ("t", 4)), "pykafka omits the user data"),
         ("classic", "Stable", "consumer", b"", (), "the leader assigned nothing to this member"),
         ("classic", "PreparingRebalance", "consumer", b"", None, "the broker returns assignments only in state Stable"),
         ("classic", "Stable", "connect", ASSIGNED, None, "other protocol types have their own format"),

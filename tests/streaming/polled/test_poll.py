@@ -10,6 +10,7 @@ from streaming.group.listing import (
     GROUP_TYPE_NOT_KNOWN,
     UNSUPPORTED_VERSION,
     DescribedGroup,
+    Description,
     GroupListing,
     GroupNotFound,
     ListedGroup,
@@ -79,3 +80,23 @@ def test_a_poll_is_complete_if_a_new_request_would_return_nothing_more(  # noqa:
     gaps = () if gap is None else (ListingGap(None, gap),)
     poll = polled({"g": description}, {"g": offsets}, gaps=gaps)  # type: ignore[dict-item]
     assert (poll.is_complete, poll.hides_groups) == (is_complete, hides), why
+
+
+@pytest.mark.parametrize(
+    ("description", "offsets", "before", "refused", "why"),
+    [
+        (ALONE, {}, {"g"}, set(), "the poll contains the commits"),
+        (ALONE, Unanswered("group_authorization_failed"), set(), {"g"}, "the permission is missing"),
+        (ALONE, Unanswered("coordinator_load_in_progress"), set(), set(), "the commits are only one poll old"),
+        (ALONE, Unanswered("coordinator_load_in_progress"), {"g"}, {"g"}, "the commits are as old as before"),
+        (Unanswered("group_authorization_failed"), {}, set(), set(), "only the members are unknown"),
+        (Unanswered("group_authorization_failed"), None, set(), {"g"}, "the listing does not show the group"),
+        (GroupNotFound(), None, {"g"}, set(), "the group was deleted"),
+    ],
+)
+def test_a_group_is_refused_from_a_lasting_error_until_the_next_response(
+    description: Description, offsets: dict[str, int] | Unanswered | None, before: set[str], refused: set[str], why: str
+):
+    """The known commits of a refused group do not change any more, so its lag would grow for ever."""
+    poll = polled({"g": description}, {} if offsets is None else {"g": offsets})  # type: ignore[dict-item]
+    assert poll.refused_groups(before) == refused, why

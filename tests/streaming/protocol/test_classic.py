@@ -158,6 +158,24 @@ def test_an_empty_group_has_no_protocol_no_leader_and_no_members() -> None:
     assert (group.protocol, group.leader, group.current_state_timestamp_ms, group.members) == (None, None, None, ())
 
 
+@pytest.mark.parametrize("version", [0, 1])
+def test_an_assignment_that_is_cut_after_its_partitions_is_read_and_any_other_cut_is_refused(version: int) -> None:
+    """The leaders of pykafka (version 1) and @platformatic/kafka (version 0) omit the user data.
+
+    Before, every member of their groups was unknown, and unowned partitions were never reported.
+    """
+    fields = {"assignedPartitions": OWNED, "userData": b"user"}
+    whole = _versioned(version, encode(CONSUMER_PROTOCOL_ASSIGNMENT, version, fields))
+    ends_with_partitions = len(whole) - 8
+    for length in range(1, len(whole)):
+        refusals: list[Refusal] = []
+        (member,) = group_metadata(_record(3, _member(assignment=whole[:length])), refusals).members
+        is_readable = length == ends_with_partitions
+        assert (member.assignment is not None, not refusals) == (is_readable, is_readable), length
+        if is_readable:
+            assert member.assignment == Assignment(None, (("b", 1), ("b", 0), ("a", 2)), None)
+
+
 @pytest.mark.parametrize(
     ("changes", "reason", "field"),
     [

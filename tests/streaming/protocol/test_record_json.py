@@ -65,6 +65,14 @@ def test_a_members_subscription_and_assignment_are_in_the_field_decoded() -> Non
     }
 
 
+def test_an_assignment_that_ends_before_the_user_data_is_decoded() -> None:
+    """The leaders of pykafka and @platformatic/kafka omit the user data. Before, the output showed an error."""
+    assert _only_member(_group(assignment=ASSIGNMENT[:-4]))["assignment"] == {
+        "version": 1,
+        "assignedPartitions": [{"topic": "t", "partitions": [2]}],
+    }
+
+
 def test_empty_bytes_are_decoded_as_null() -> None:
     member = _only_member(_group(subscription=b"", assignment=b""))
     assert (member["subscription"], member["assignment"]) == (None, None)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -15,6 +18,7 @@ from assignors import assignor_named
 from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.evaluation.lag.broker_clocks import ReceivedRecords
 from streaming.evaluation.lag.lag import ClusterSample
+from streaming.events import TopicMetadata
 from streaming.feedback.external_facts import pending_facts
 from streaming.run.cluster_clock import ClusterClock
 from tests.streaming.run.samples.test_conditions import Monitor
@@ -277,6 +281,75 @@ def test_a_group_that_hangs_after_commits_in_the_future_is_found_in_the_same_tim
     lag = monitor.monitor_state.view().lag
     assert lag is not None
     assert lag.groups["status"].to_pylist() == ["STOP"]
+
+
+@pytest.mark.parametrize("ahead_seconds", [300, -300])
+@pytest.mark.parametrize("leaders", [{0: 2}, {}], ids=["other leader", "no leader"])
+def test_a_group_that_works_is_neither_stopped_nor_silent_when_the_leadership_moves(
+    tmp_path: Path, ahead_seconds: int, leaders: dict[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The new leader's clock was known to be 5 minutes behind the old leader's clock.
+
+    The read time of the old leader's clock was converted with the clock of the new leader. So it was 5 minutes in the
+    future, and all groups with a lag had the status STOP.
+    """
+    scenario = SteadyGroup(tmp_path, 0)
+    scenario.ahead_ms, scenario.behind_seconds = ahead_seconds * SECOND_MS, 200
+    scenario.cluster.clock.restore({1: scenario.ahead_ms, 2: 0, 3: 0})
+    scenario.run(400, 5)
+    assert scenario.status() == ("WARN", ())
+    sample = scenario.cluster.sample
+
+    def moved(topics: Iterable[str]) -> ClusterSample:
+        taken = sample(topics)
+        return replace(taken, offsets_topic_leaders=leaders, offsets_topic=taken.offsets_topic if leaders else {})
+
+    monkeypatch.setattr(scenario.cluster, "sample", moved)
+    for _ in range(4):
+        scenario.cluster.log_end += 1  # a record that the query has not read yet
+        scenario.run(5, None)
+        assert scenario.status() == ("WARN", ())
+
+
+@pytest.mark.parametrize("ahead_seconds", [0, 600, -600])
+def test_the_durations_of_conditions_from_samples_do_not_depend_on_the_clock_of_the_coordinator(
+    tmp_path: Path, ahead_seconds: int
+) -> None:
+    """The coordinator's clock was 10 minutes ahead. At once, a missing topic "had not existed for 10 minutes"."""
+    scenario = SteadyGroup(tmp_path, 0)
+    scenario.ahead_ms = ahead_seconds * SECOND_MS
+    scenario.cluster.clock.restore({1: scenario.ahead_ms, 2: 0, 3: 0})
+    scenario.run(60, 5)
+    since_ms = scenario.cluster.now_ms
+    known = scenario.monitor.records["g"]
+    snapshot = msgspec.structs.replace(known.snapshot, topics={"orders": TopicMetadata(None, since_ms)})
+    scenario.monitor.monitor_state.put_batch([msgspec.structs.replace(known, snapshot=snapshot)], [])
+    sample = scenario.cluster.sample
+    scenario.cluster.sample = lambda topics: replace(sample(topics), missing_topics=frozenset({"orders"}))  # type: ignore[method-assign]
+    scenario.run(300, 5)
+    assert scenario.monitor.active_conditions() == {}
+    scenario.run(5, 5)
+    (detail,) = scenario.monitor.active_conditions().values()
+    assert detail == "topic orders has not existed for 5 minutes; 2 members subscribe to it"
+
+
+@pytest.mark.parametrize("ahead_seconds", [0, 1200, -1200])
+def test_the_gap_of_a_rebalance_in_a_listing_does_not_depend_on_the_clock_of_the_coordinator(
+    tmp_path: Path, ahead_seconds: int
+) -> None:
+    """A listing has the cluster's time. If the coordinator's clock is ahead, the rebalance seemed to begin too early.
+
+    Then the gap had no cause: the oldest waiting record seemed to be written long after the rebalance.
+    """
+    scenario = SteadyGroup(tmp_path, 0)
+    scenario.ahead_ms = ahead_seconds * SECOND_MS
+    scenario.cluster.clock.restore({1: scenario.ahead_ms, 2: 0, 3: 0})
+    scenario.run(60, 5)
+    scenario.cluster.states = {"g": "PreparingRebalance"}
+    scenario.run(290, None)
+    assert scenario.monitor.active_conditions() == {}
+    scenario.run(20, None)
+    assert sorted(scenario.monitor.active_conditions()) == ["long_commit_gap", "stuck_rebalance"]
 
 
 NOW_MS = 20_000 * 24 * HOUR_MS

@@ -26,7 +26,7 @@ from streaming.sampling.connection import BrokerUnreachableError
 from streaming.spark.checkpoint import CheckpointError
 from streaming.spark.launch.jvm import spark_launch
 from streaming.state.monitor_state import MonitorState
-from tests.streaming.run.samples.test_readiness import MAX_UNREAD_MS
+from tests.streaming.run.samples.test_readiness import INTERVAL_MS, MAX_UNREAD_MS
 
 
 def settings(tmp_path: Path, more: str = "") -> Settings:
@@ -156,7 +156,7 @@ def test_brokers_that_stop_answering_are_one_line_and_their_return_is_a_second(
         cluster="eu",
         monitor_state=MonitorState(),
         interval_seconds=0.01,
-        readiness=Readiness("prod", lambda: True, log_ends, MAX_UNREAD_MS),
+        readiness=Readiness("prod", lambda: True, log_ends, MAX_UNREAD_MS, INTERVAL_MS),
         **dict.fromkeys(("groups", "lag_watch", "after")),
     )
     monkeypatch.setattr(sampler, "take_sample", samples)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Collection, Mapping
+import time
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 import pytest
@@ -72,12 +73,15 @@ class Cluster:
         self.gaps: tuple[ListingGap, ...] = ()
         self.is_away = False
         self.refused: dict[str, Unanswered] = {}
+        self.refused_offsets: dict[str, Unanswered] = {}
         self.described: list[str] = []
+        self.during_listing: Callable[[], None] = lambda: None
 
     def list_groups(self) -> GroupListing:
         """List every group."""
         if self.is_away:
             raise KafkaConnectionError("away")
+        self.during_listing()
         listed = {name: ListedGroup(one.group_type, "consumer", one.state, 1) for name, one in self.groups.items()}
         listed.update(dict.fromkeys(self.refused, ListedGroup("share", "share", "Stable", 1)))
         return GroupListing(START_MS, listed, self.gaps)
@@ -90,7 +94,7 @@ class Cluster:
 
     def group_offsets(self, ids: Collection[str]) -> Mapping[str, OffsetsByPartition | Unanswered]:
         """Return the commits of these groups."""
-        return {group_id: dict(self.offsets.get(group_id, {})) for group_id in ids}
+        return {group_id: self.refused_offsets.get(group_id, dict(self.offsets.get(group_id, {}))) for group_id in ids}
 
 
 class Monitor:
@@ -229,6 +233,33 @@ def test_readiness_waits_for_the_first_complete_poll_to_go_through_the_query(mon
     assert monitor.poll() == []
 
 
+def test_after_a_reset_only_a_poll_that_began_later_sets_the_target(monitor: Monitor):
+    """The machine was suspended during a poll. The answers from before the suspension made the cluster ready."""
+    monitor.poll()
+    monitor.batch()
+    first = monitor.target()
+    assert first is not None
+    monitor.poller.start_over()
+    assert monitor.target() is None
+    monitor.cluster.during_listing = monitor.poller.start_over
+    monitor.poll()
+    monitor.batch()
+    assert monitor.target() is None, "the poll began before the second reset"
+    monitor.cluster.during_listing = lambda: None
+    assert len(monitor.poll()) == 1, "the query reads a row, although nothing changed"
+    target = monitor.target()
+    assert target is not None
+    assert target > first
+
+
+def test_a_poll_from_before_a_suspension_is_not_fresh(monitor: Monitor, monkeypatch: pytest.MonkeyPatch):
+    """CLOCK_MONOTONIC stops during a suspension. So a poll that was an hour old was fresh."""
+    monitor.poll()
+    assert monitor.poller.is_fresh()
+    monkeypatch.setattr(time, "clock_gettime", lambda clock, now=time.clock_gettime: now(clock) + 3_600)
+    assert not monitor.poller.is_fresh()
+
+
 def test_a_missing_permission_is_reported_and_does_not_delay_readiness(monitor: Monitor):
     """The permission may never be granted."""
     monitor.cluster.gaps = (ListingGap(None, CLUSTER_NOT_DESCRIBABLE),)
@@ -255,6 +286,26 @@ def test_a_group_that_cannot_be_described_stays_unknown_and_does_not_delay_readi
         "prod: the brokers or the monitor do not support some groups, so their states are unknown:"
         f" {refusal.reason} (groups: 1, for example 'shared')"
     )
+
+
+def test_a_group_counts_as_refused_until_the_query_has_read_its_new_commits(monitor: Monitor):
+    """When the permission was granted again, the first sample still showed the lag of the old commits."""
+
+    def refused() -> set[str]:
+        return set(monitor.monitor_state.view().health.refused_groups)
+
+    monitor.cluster.groups, monitor.cluster.offsets = {"g": ALONE}, {"g": {("t", 0): 4}}
+    monitor.poll()
+    monitor.batch()
+    monitor.cluster.refused_offsets = {"g": Unanswered("group_authorization_failed")}
+    monitor.poll()
+    assert refused() == {"g"}
+    monitor.cluster.refused_offsets, monitor.cluster.offsets = {}, {"g": {("t", 0): 900}}
+    assert len(monitor.poll()) == 1
+    assert refused() == {"g"}, "the query has not read the commits"
+    monitor.batch()
+    monitor.poll()
+    assert refused() == set()
 
 
 def test_the_reason_of_an_incomplete_poll_is_logged_once_until_a_poll_is_complete(
@@ -302,8 +353,7 @@ def test_read_up_to_is_the_last_complete_poll_whose_answers_were_read(monitor: M
     """The wall clock does not count: a coordinator may not have answered, or the query has not read the answers."""
 
     def read_up_to_ms() -> int | None:
-        read = monitor.monitor_state.view().read_up_to.get(POLLED_PARTITION)
-        return read.read_up_to_ms if read else None
+        return monitor.monitor_state.view().polled.read_up_to_ms
 
     assert read_up_to_ms() is None
     monitor.cluster.groups = {"g": ALONE}

@@ -20,7 +20,7 @@ from streaming.sampling.brokers import OffsetsTopicMissingError
 from streaming.sampling.connection import DifferentClusterError
 from streaming.spark.checkpoint import CLUSTER_ID
 from streaming.state.monitor_state import MonitorState
-from tests.streaming.run.samples.test_readiness import MAX_UNREAD_MS
+from tests.streaming.run.samples.test_readiness import INTERVAL_MS, MAX_UNREAD_MS
 from tests.streaming.run.test_cluster_identity import EU, US, connect
 
 
@@ -129,7 +129,7 @@ def _keeper(monitor_state: MonitorState) -> QueryKeeper:
     run._cluster, run.monitor_state, run.clock = "eu", monitor_state, ClusterClock("eu", lambda: 0, lambda: 0)
     run.committed_offsets = run.files = None  # type: ignore[assignment]
     run.shared = SimpleNamespace(session=None)  # type: ignore[assignment]
-    run.readiness = Readiness("prod", lambda: True, log_ends, MAX_UNREAD_MS)
+    run.readiness = Readiness("prod", lambda: True, log_ends, MAX_UNREAD_MS, INTERVAL_MS)
     connection = SimpleNamespace(is_different_cluster=False, check_cluster=lambda: None)
     run.cluster_session = SimpleNamespace(connection=connection)  # type: ignore[assignment]
     return run

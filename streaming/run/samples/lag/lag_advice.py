@@ -15,6 +15,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
+from streaming.evaluation.assignment.leader import UNRECOGNISED
 from streaming.evaluation.causes.late_group import ExplainedLag
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
@@ -80,6 +81,7 @@ def _advice(
 ) -> str | None:
     record, work = view.groups[group_id], explained.work
     own = record.evaluation.own if record.evaluation else None
+    leader = (record.evaluation and record.evaluation.assigned_by) or UNRECOGNISED
     is_blocked = view.blocked_groups()(group_id)
     is_evaluated = own is not None and own.is_evaluated
     refusal = what_if_refusal(record.snapshot, is_blocked=is_blocked, is_evaluated=is_evaluated)
@@ -87,7 +89,7 @@ def _advice(
         return None
     rates = group_produce_rates(lag.rows_of(group_id), members(record.snapshot), sample)
     capacities = (member.capacity_records_per_second for member in work.members)
-    late = late_group_inputs(record.snapshot, rates, capacities, own.strategy)
+    late = late_group_inputs(record.snapshot, rates, capacities, own.strategy, leader)
     advice = advise(explained.cause.kind, late) if late is not None else None
     return advice.text if advice is not None else None
 

@@ -100,6 +100,13 @@ class LagWatch:
         self._commit_times = CommitTimes()
         self._ahead_ms: Int64Array | int = 0
         """For each commit of the last sample: the coordinator's clock minus the cluster's time."""
+        self.leaders_ahead_ms: Mapping[int, int] = {}
+        """For each `__consumer_offsets` partition: the last known value of `ClusterSample.leaders_ahead_ms`."""
+        self.read_up_to_ms: Mapping[int, int] = {}
+        """For each `__consumer_offsets` partition: the time up to which it was read, in the cluster's time.
+
+        In the polling mode, the key is POLLED_PARTITION.
+        """
         self._clock_base_ms: int | None = None
         self._suspects: Int64Array = np.empty(0, dtype=np.int64)
         self._ends = SampledOffsets(END_OFFSET_POINTS)
@@ -171,6 +178,7 @@ class LagWatch:
         """Compute the lag of the commits in `view`. `view` is newer than `before`, and `sample` is newer than both."""
         self._use_numbering(view.numbering)
         self._follow_clock(sample)
+        self.leaders_ahead_ms = {**self.leaders_ahead_ms, **sample.leaders_ahead_ms}
         self._forget_old_logs(view, sample)
         view, moved_ms = self._in_cluster_time(view, sample)
         fell_back = self._ends.add(sample.end_offsets, sample.sampled_at_ms)
@@ -188,10 +196,11 @@ class LagWatch:
         ends, next_offsets = (report.partitions[name].fill_null(0).to_numpy() for name in ("end_offset", "next_offset"))
         windows = self.committed_offsets.observe(view, next_offsets, ends, observed_rows(report))
         windows = windows and windows.moved(moved_ms)
-        times_ms = _read_up_to_ms(before, sample)
-        polled_at_ms = times_ms.get(POLLED_PARTITION)
+        polled_at_ms = before.polled.read_up_to_ms
         self._commits_read.add(sample, before.health.positions, polled_at_ms, self.clock.now_ms())
-        read_up_to_ms = read_up_to_of_groups(report.partitions["group_id"], times_ms, sample, polled_at_ms)
+        polled_ms = {} if polled_at_ms is None else {POLLED_PARTITION: polled_at_ms}
+        self.read_up_to_ms = {**self._commits_read.by_partition, **polled_ms}
+        read_up_to_ms = read_up_to_of_groups(report.partitions["group_id"], self.read_up_to_ms, sample, polled_at_ms)
         read_ms = read_up_to_ms.fill_null(-1).to_numpy()
         offsets, commit_ms = (view.commits[name].to_numpy() for name in ("committed_offset", "commit_timestamp_ms"))
         log = LogBounds(
@@ -233,15 +242,15 @@ class LagWatch:
         self._ends, self._starts = SampledOffsets(END_OFFSET_POINTS), SampledOffsets(LOG_START_POINTS)
         self._unmoved, self._commit_points, self._commits_read = UnmovedCommits(), CommitPoints(), CommitsRead()
         self._commit_times.follow_step(step_ms)
+        self.leaders_ahead_ms = {number: ahead_ms - step_ms for number, ahead_ms in self.leaders_ahead_ms.items()}
 
     def _in_cluster_time(
         self, view: CommittedOffsetsView, sample: ClusterSample
     ) -> tuple[CommittedOffsetsView, Int64Array]:
         """Convert the times of the commits to the cluster's time. Return also the change of each time."""
-        ahead_ms = sample.leaders_ahead_ms
         self._ahead_ms = 0
-        if any(ahead_ms.values()):
-            of_rows = read_up_to_of_groups(view.commits["group_id"], ahead_ms, sample, None)
+        if any(self.leaders_ahead_ms.values()):
+            of_rows = read_up_to_of_groups(view.commits["group_id"], self.leaders_ahead_ms, sample, None)
             self._ahead_ms = of_rows.fill_null(0).to_numpy()
         coordinator_ms = clipped_times(view.commits["commit_timestamp_ms"].to_numpy())
         times_ms = self._commit_times.add(
@@ -320,12 +329,3 @@ class LagWatch:
                 reads = read_topics(record.snapshot, record.last_read)
             self._read_topics[group_id] = (record, reads)
         return {group_id: reads for group_id, (_, reads) in self._read_topics.items()}
-
-
-def _read_up_to_ms(view: MonitorView, sample: ClusterSample) -> Mapping[int, int | None]:
-    """Return for each partition of `__consumer_offsets` the time up to which it was read, in the cluster's time."""
-    ahead_ms = sample.leaders_ahead_ms
-    return {
-        number: None if read.read_up_to_ms is None else read.read_up_to_ms - ahead_ms.get(number, 0)
-        for number, read in view.read_up_to.items()
-    }

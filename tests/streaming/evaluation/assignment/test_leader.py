@@ -16,6 +16,7 @@ from streaming.evaluation.assignment.leader import (
     KAFKAJS,
     LIBRDKAFKA,
     OLD_JAVA,
+    OLD_SARAMA,
     SARAMA,
     UNKNOWN_LEADER,
     leader_of,
@@ -136,7 +137,10 @@ def test_the_leaders_library_is_recognised_from_what_it_wrote(row: Row, ends: bo
     found = leader_of(led(protocol, member_id, subscription, assignment, ends=ends))
     assert found.implementation == implementation, why
     assert len(found.evidence) >= 2
-    assert found.candidates == (implementation,) or implementation == UNKNOWN_LEADER
+    assert found.candidates[:1] == (implementation,) or implementation == UNKNOWN_LEADER
+    assert found.candidates[1:] == ((OLD_SARAMA,) if implementation == SARAMA and subscription[0] == 0 else ()) or (
+        implementation == UNKNOWN_LEADER
+    )
 
 
 def test_a_static_leader_is_known_by_its_client_id() -> None:
@@ -162,6 +166,11 @@ def test_without_a_leaders_id_there_are_candidates_only() -> None:
     assert (found.implementation, found.candidates) == (UNKNOWN_LEADER, (JAVA,))
 
 
+def librdkafka_member() -> ClassicMember:
+    """Return a member with the subscription of librdkafka before 1.6."""
+    return replace(member("rdkafka-5f"), subscription=Subscription(0, ("orders",), b"", (), -1, None))
+
+
 def _without_bytes(one: ClassicMember) -> ClassicMember:
     return replace(one, assignment=None)
 
@@ -176,6 +185,10 @@ def _without_bytes(one: ClassicMember) -> ClassicMember:
         (
             metadata(1, [member("a"), replace(member("b"), assignment=Assignment(0, (), b""))]),
             "two shapes: one library writes all assignments alike",
+        ),
+        (
+            metadata(1, [replace(librdkafka_member(), assignment=Assignment(None, (("orders", 0),), None))]),
+            "the assignment ends before the user data: pykafka and @platformatic/kafka, and not librdkafka",
         ),
     ],
 )

@@ -312,3 +312,41 @@ def test_without_a_leaders_id_promises_of_all_candidates_are_evaluated() -> None
     nameless = msgspec.structs.replace(described, classic=replace(described.classic, leader=None))
     found = own(nameless, "range")
     assert (found.verdict, found.violations, found.drift_partitions) == (DRIFT, ("unbalanced",), 1)
+
+
+def test_old_sarama_assigns_roundrobin_separately_for_each_topic() -> None:
+    """The old version orders the members by a hash of the topic. Before, 5 and 10 partitions were `unbalanced`."""
+    topics = [f"orders{number}" for number in range(5)]
+
+    def by_sarama(member_id: str, held: Sequence[int], version: int) -> ClassicMember:
+        one = of_library(
+            member_id, dict.fromkeys(topics, held), version=version, user_data=None, assigned_version=0, topics=topics
+        )
+        return replace(one, client_id="sarama")
+
+    verdicts = [
+        own(group(members, {topic: sampled_before_and_after(3) for topic in topics}, "roundrobin"), "roundrobin")
+        for members in ([by_sarama("a", [1], version), by_sarama("b", [0, 2], version)] for version in (0, 2))
+    ]
+    assert [(one.verdict, one.violations) for one in verdicts] == [
+        (DIFFERS_FROM_JAVA, ()),
+        (DRIFT, ("unbalanced",)),
+    ], "subscriptions of version 1 and later come from a newer sarama"
+
+
+@pytest.mark.parametrize("held", [([0], [1], [2]), ([2], [0], [1]), ([1], [2], [0])])
+def test_every_order_is_valid_if_the_comparisons_of_librdkafka_contradict_each_other(
+    held: Sequence[Sequence[int]],
+) -> None:
+    """`a` is before `a-0` by instance id, `a-0` before `a-5` and `a-5` before `a` by member id.
+
+    Before, two of the three possible assignments were drift.
+    """
+    ids = [("a-f3", "a"), ("a-0-77", "a-0"), ("a-5-9", None)]
+    members = [
+        librdkafka(member_id, *numbers, instance_id=instance_id)
+        for (member_id, instance_id), numbers in zip(ids, held, strict=True)
+    ]
+    found = own(group(members, {"orders": sampled_before_and_after(3)}), "range")
+    assert found.verdict in {MATCH, DIFFERS_FROM_JAVA}
+    assert found.violations == ()

@@ -61,7 +61,7 @@ def inputs(
     now_ms: int | None = NOW_MS,
     commits: Commits | None = None,
     ends: Ends | None = None,
-    listed: Mapping[str, str] | None = None,
+    listed: Mapping[str, str | None] | None = None,
     rebalancing_minutes: Mapping[str, int] | None = None,
 ) -> ConditionInputs:
     """Return the inputs of one sample. Without `listed`, the listing of groups failed."""
@@ -260,6 +260,28 @@ def test_an_unknown_silence_does_not_end_the_condition(
     evaluation = tracker.evaluate(condition_inputs)
     assert (("g", "stuck_rebalance") in evaluation.known) is goes_on, why
     assert names(evaluation) == set(), "an unknown condition is not shown"
+
+
+@pytest.mark.parametrize(("state", "condition"), [("Stable", "silent_group"), (None, "stuck_rebalance")])
+def test_a_silent_group_stays_silent_while_no_new_record_arrives(state: str | None, condition: str) -> None:
+    """A topic got one record per ten minutes. A hanging group was silent for 5 minutes, then not silent for 5 minutes.
+
+    So the alert, which waits for 5 minutes, never fired. Without new records, no silence starts.
+    """
+    quiet, listed = {("orders", 0): [*busy(20), *[200] * 10]}, {"g": state}
+    without_new_records = inputs(record(), commits=SILENT, ends=quiet, listed=listed)
+    assert names(ConditionTracker(LIMITS).evaluate(without_new_records)) == set()
+    tracker = tracker_after(inputs(record(), commits=SILENT, ends=FED, listed=listed))
+    for _ in range(2):
+        evaluation = tracker.evaluate(without_new_records)
+        assert [one.name for one in evaluation.active["g"]] == [condition]
+        assert evaluation.active["g"][0].detail.startswith("no member committed for 20 minutes while records wait")
+        assert "new records arrive" not in evaluation.active["g"][0].detail
+        tracker.commit(evaluation)
+    commits: Sequence[Commits] = ({("g", "orders", 0): (100, 1)}, {("g", "orders", 0): (200, 20)})
+    for ended in commits:
+        evaluation = tracker.evaluate(inputs(record(), commits=ended, ends=quiet, listed=listed))
+        assert changes(evaluation) == [("g", condition, False)], "a commit, or all records are read"
 
 
 def test_an_incomplete_listing_does_not_end_a_stuck_rebalance() -> None:

@@ -81,24 +81,24 @@ OTHER_PARTITION = (GROUP_PARTITION + 1) % OFFSETS_PARTITIONS
         (None, 10, None, None, "the end offset is enough if the topic's metadata was not requested"),
         (TopicMetadata(1, 5), 10, GROUP_PARTITION, "blocked", "rule 1: later commits are not delivered"),
         (TopicMetadata(1, 5), 10, OTHER_PARTITION, None, "rule 1: the transaction is in a different partition"),
-        (TopicMetadata(None, 5), None, None, "topic_deleted", "rule 2"),
+        (TopicMetadata(None, 5), None, None, "topic_deleted", "rule 3"),
         (
             TopicMetadata(None, 5),
             None,
             GROUP_PARTITION,
             "blocked",
-            "rule 1 before rule 2: the tombstone of the commit may be hidden too",
+            "rule 1 before rule 3: the tombstone of the commit may be hidden too",
         ),
         (
             TopicMetadata(0, 5),
             None,
             None,
             "topic_deleted",
-            "rule 2: the topic is being deleted and has no partition left",
+            "rule 3: the topic is being deleted and has no partition left",
         ),
-        (TopicMetadata(1, 5), None, None, "no_end_offset", "rule 4: no leader"),
-        (None, None, None, "no_end_offset", "rule 4: no metadata and no end offset"),
-        (TopicMetadata(1, 5), 3, None, "end_before_commit", "rule 5: the topic was recreated"),
+        (TopicMetadata(1, 5), None, None, "no_end_offset", "rule 5: no leader"),
+        (None, None, None, "no_end_offset", "rule 5: no metadata and no end offset"),
+        (TopicMetadata(1, 5), 3, None, "end_before_commit", "rule 6: the topic was recreated"),
     ],
 )
 def test_an_unknown_lag_has_a_reason(
@@ -187,3 +187,19 @@ def test_a_partition_is_blocked_until_the_records_of_the_transaction_are_read(
         known = with_unread_hidden_ends(sample, known, positions)
     assert known is not None
     assert blocked_groups(known)("g") == is_blocked, why
+
+
+def test_all_groups_are_blocked_while_the_partition_count_is_unknown_and_records_are_hidden() -> None:
+    """A broker had just started and did not describe `__consumer_offsets`. Each sample failed with a ValueError."""
+    during = ClusterSample(1_000, offsets_topic={0: LogEnds(900, 100)}, offsets_topic_partitions=1)
+    unknown = with_unread_hidden_ends(ClusterSample(6_000), during, {0: 100})
+    assert report_of({("g", "orders", 0): 4}, unknown).partitions["unknown_reason"].to_pylist() == ["blocked"]
+    assert not blocked_groups(with_unread_hidden_ends(ClusterSample(11_000), unknown, {0: 900}))("g")
+
+
+def test_the_lag_of_a_group_is_unknown_while_the_brokers_refuse_to_return_its_commits() -> None:
+    """The DESCRIBE permission was removed. The lag grew for ever, with the status STOP, and an incident did not end."""
+    sample = ClusterSample(1_000, end_offsets={("orders", 0): 10}, refused_groups=frozenset({"g"}))
+    refused, other = report_of({("g", "orders", 0): 4, ("h", "orders", 0): 4}, sample).partitions.to_pylist()
+    assert (refused["lag"], refused["unknown_reason"]) == (None, "commits_refused")
+    assert (other["lag"], other["unknown_reason"]) == (6, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -187,3 +188,5 @@ def test_silence_is_counted_up_to_the_read_time_of_the_groups_partition(
     sample = ClusterSample(9, offsets_topic_partitions=partitions)
     group_ids = pa.chunked_array([["g", "g"]])
     assert read_up_to_of_groups(group_ids, times_ms, sample, polled_at_ms=3).to_pylist() == [expected] * 2, why
+    refused = replace(sample, refused_groups=frozenset({"g"}))
+    assert read_up_to_of_groups(group_ids, times_ms, refused, polled_at_ms=3).to_pylist() == [None] * 2

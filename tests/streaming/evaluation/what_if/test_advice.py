@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from assignors import BUILT_IN, GroupAssignment, GroupSpec, MemberSubscription, PartitionAssignor, TopicPartition
 from assignors.what_if.comparison import compare
 from assignors.what_if.what_if import Change, WhatIf, what_if
+from streaming.evaluation.assignment.leader import BROKER, JAVA
+from streaming.evaluation.assignment.library_strategies import LIBRARY_STRATEGIES
 from streaming.evaluation.causes.cause import ASSIGNMENT, UNDER_PROVISIONED, Kind
 from streaming.evaluation.what_if.advice import (
     ADVISED_KINDS,
-    CLIENT_STRATEGIES,
-    SERVER_STRATEGIES,
     BetterAssignment,
     LateGroupInputs,
     MoreMembers,
@@ -33,6 +33,7 @@ from streaming.evaluation.what_if.inputs import MAX_MEMBERS, WhatIfInputs
 from tests.assignors.groups import with_claims
 from tests.assignors.spelled import group, owners
 
+CLIENT_STRATEGIES, SERVER_STRATEGIES = LIBRARY_STRATEGIES[JAVA], LIBRARY_STRATEGIES[BROKER]
 TEN_TOPICS = "abcdefghij"
 UNEVEN_RATES = dict(zip(TEN_TOPICS, (100, 15, 70, 15, 60, 17, 50, 17, 50, 16), strict=True))
 
@@ -217,9 +218,20 @@ WEIGHTED = late(group({"t": 4}, A="t", B="t"), "range", 185, of_one_topic(100, 9
         ),
         (
             ASSIGNMENT,
-            SKEWED._replace(strategies=SERVER_STRATEGIES, own_strategy="server-range", capacity_records_per_second=262),
+            SKEWED._replace(
+                strategies=SERVER_STRATEGIES,
+                own_strategy="server-range",
+                capacity_records_per_second=262,
+                can_be_custom=False,
+            ),
             None,
             "rule 7: the members of a KIP-848 group cannot use a strategy of their own",
+        ),
+        (
+            ASSIGNMENT,
+            SKEWED._replace(strategies=(), capacity_records_per_second=262),
+            None,
+            "rule 5: nothing is known about the strategies of the library",
         ),
         (
             ASSIGNMENT,
@@ -266,9 +278,10 @@ def late_groups(draw: st.DrawFn) -> LateGroupInputs:
             present[topic, number] = draw(st.sampled_from(subscribers))
             rates[topic, number] = draw(st.sampled_from([0.0, 0.1, 3.0, 10.0, 10.0, 40.0]))
     strategies = draw(st.sampled_from([CLIENT_STRATEGIES, SERVER_STRATEGIES]))
+    can_be_custom = strategies is CLIENT_STRATEGIES
     own = draw(st.sampled_from([one.name for one in strategies]))
     known = WhatIfInputs(GroupSpec(members, topics), present)
-    return LateGroupInputs(known, rates, draw(st.sampled_from([5.0, 12.0, 30.0, 45.0])), strategies, own)
+    return LateGroupInputs(known, rates, draw(st.sampled_from([5.0, 12.0, 30.0, 45.0])), strategies, own, can_be_custom)
 
 
 def final_assignment(

@@ -1,4 +1,4 @@
-"""The inputs of a what-if in the driver: its size limits, the strategies of each protocol, and the known rates."""
+"""The inputs of a what-if in the driver: its size limits, the strategies of each library, and the known rates."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from collections.abc import Mapping
 import pytest
 
 from assignors import TopicPartition
+from streaming.evaluation.assignment.consumer_drift import THE_BROKER
+from streaming.evaluation.assignment.leader import KAFKA_GO, KAFKA_PYTHON, LIBRDKAFKA, SARAMA, UNRECOGNISED, Leader
+from streaming.evaluation.causes.cause import ASSIGNMENT, UNDER_PROVISIONED, Kind
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.what_if import inputs
-from streaming.evaluation.what_if.advice import CLIENT_STRATEGIES, SERVER_STRATEGIES, late_group_inputs
+from streaming.evaluation.what_if.advice import advise, late_group_inputs
 from streaming.evaluation.what_if.inputs import group_produce_rates, what_if_inputs
 from streaming.events import TopicMetadata, TopicsSampled
 from streaming.group.members import members
@@ -51,27 +54,54 @@ def test_only_measured_rates_are_known(
 
 
 @pytest.mark.parametrize(
-    ("snapshot", "strategies", "why"),
+    ("snapshot", "leader", "expected", "why"),
     [
-        (CLASSIC, CLIENT_STRATEGIES, "the members of a classic group offer strategies"),
-        (MODERN, SERVER_STRATEGIES, "KIP-848: the coordinator computes the targets"),
+        (CLASSIC, UNRECOGNISED, "range roundrobin sticky cooperative-sticky", "the library is unknown: as Java"),
+        (CLASSIC, Leader(LIBRDKAFKA, (), (LIBRDKAFKA,)), "range roundrobin cooperative-sticky", "it has no sticky"),
+        (CLASSIC, Leader(KAFKA_GO, (), (KAFKA_GO,)), "", "kafka-go computes its strategies in its own way"),
+        (CLASSIC, Leader("unknown", (), (KAFKA_PYTHON, LIBRDKAFKA)), "range roundrobin cooperative-sticky", "both"),
+        (MODERN, THE_BROKER, "uniform server-range", "KIP-848: the coordinator computes the targets"),
     ],
 )
-def test_a_group_gets_only_strategies_of_its_protocol(
-    snapshot: GroupSnapshot, strategies: tuple[object, ...], why: str
+def test_a_group_gets_only_strategies_that_it_can_use(
+    snapshot: GroupSnapshot, leader: Leader, expected: str, why: str
 ) -> None:
-    late = late_group_inputs(snapshot, {}, [300.0, None], "range")
+    late = late_group_inputs(snapshot, {}, [300.0, None], "range", leader)
     assert late is not None
-    assert late.strategies == strategies, why
+    assert [one.name for one in late.strategies] == expected.split(), why
+    assert late.can_be_custom == (
+        leader.implementation not in {LIBRDKAFKA, "broker"} and LIBRDKAFKA not in leader.candidates
+    )
     assert late.group == what_if_inputs(snapshot)
     assert late.capacity_records_per_second == 300
     assert late.group.owners[OWNED[1]] == members(snapshot)[0].member_id
 
 
+@pytest.mark.parametrize("kind", [ASSIGNMENT, UNDER_PROVISIONED])
+def test_kafka_go_gets_no_promise_that_only_java_would_keep(kind: Kind) -> None:
+    """kafka-go's roundrobin starts again at each topic, so one member gets all topics with one partition.
+
+    Before, the advice was: "After a rebalance with roundrobin, the busiest member would receive 300 instead of 800
+    records/s." With a capacity of 250 records/s, it was: "4 members are enough".
+    """
+    topics = "abcdefgh"
+    everything = member("a", {topic: [0] for topic in topics}, topics)
+    idle = [member(name, {}, topics) for name in "bc"]
+    snapshot = advanced([written(5, 3, [everything, *idle]), sampled(9_000, **dict.fromkeys(topics, 1))])
+    rates = {(topic, 0): 100.0 for topic in topics}
+    for capacity in (350.0, 250.0):
+        by_kafka_go = late_group_inputs(snapshot, rates, [capacity], "roundrobin", Leader(KAFKA_GO, (), (KAFKA_GO,)))
+        by_sarama = late_group_inputs(snapshot, rates, [capacity], "roundrobin", Leader(SARAMA, (), (SARAMA,)))
+        assert by_kafka_go is not None
+        assert by_sarama is not None
+        assert advise(kind, by_kafka_go) is None
+        assert (advise(kind, by_sarama) is None) == (kind == ASSIGNMENT and capacity == 250)
+
+
 def test_without_a_known_capacity_there_is_nothing_to_compute() -> None:
     """No member was busy at three samples yet, or the only busy member consumed nothing."""
     for capacities in ([None, None], [], [0.0]):
-        assert late_group_inputs(CLASSIC, {}, capacities, "range") is None
+        assert late_group_inputs(CLASSIC, {}, capacities, "range", UNRECOGNISED) is None
 
 
 @pytest.mark.parametrize(("limit", "largest"), [("MAX_PARTITIONS", 3), ("MAX_MEMBERS", 2)])
@@ -84,4 +114,4 @@ def test_a_group_at_the_limit_is_computed_and_a_larger_one_is_not(
     assert not group.is_too_large
     monkeypatch.setattr(inputs, limit, largest - 1)
     assert group.is_too_large
-    assert late_group_inputs(CLASSIC, {}, [300.0], "range") is None
+    assert late_group_inputs(CLASSIC, {}, [300.0], "range", UNRECOGNISED) is None

@@ -19,7 +19,7 @@ from streaming.spark.checkpoint import CHECKPOINT_VERSION, Identity, write_ident
 from streaming.state.committed_offsets import CommittedOffsets
 from streaming.state.monitor_state import MonitorState
 from tests.streaming.groups import advanced, written
-from tests.streaming.run.samples.test_readiness import MAX_UNREAD_MS
+from tests.streaming.run.samples.test_readiness import INTERVAL_MS, MAX_UNREAD_MS
 from tests.streaming.run.test_poller import Folder
 
 SAMPLE = ClusterSample(1, offsets_topic={0: LogEnds(50, 50)}, offsets_topic_partitions=1, offsets_topic_leaders={0: 1})
@@ -49,7 +49,7 @@ def start(monitor_state: MonitorState, checkpoint: Checkpoint) -> None:
 
 def is_ready(monitor_state: MonitorState) -> bool:
     """Return the readiness after a sample, before the query of the run has ended a batch."""
-    readiness = Readiness("prod", lambda: True, log_ends, MAX_UNREAD_MS)
+    readiness = Readiness("prod", lambda: True, log_ends, MAX_UNREAD_MS, INTERVAL_MS)
     readiness.start_over()
     before = monitor_state.view().health
     return monitor_state.put_readiness(
@@ -85,7 +85,7 @@ def test_after_a_rebuild_in_a_running_process_the_cluster_is_not_ready_until_the
     view = monitor_state.view()
     assert not is_ready(monitor_state)
     assert not find_backward_positions(view.health.positions, {0: 20})
-    assert (view.groups, view.partition_states, view.read_up_to, view.sample) == ({}, {}, {}, None)
+    assert (view.groups, view.partition_states, view.sample) == ({}, {}, None)
     assert not view.health.was_ready
     monitor_state.put_health(positions={0: 50})
     assert is_ready(monitor_state)

@@ -49,7 +49,7 @@ from tests.streaming.delta.test_delta import open_tables
 from tests.streaming.groups import member, metadata
 from tests.streaming.log_records import commit_key
 from tests.streaming.run.samples.lag.test_retention_settings import Configs
-from tests.streaming.run.samples.test_readiness import MAX_UNREAD_MS
+from tests.streaming.run.samples.test_readiness import INTERVAL_MS, MAX_UNREAD_MS
 from tests.streaming.run.test_poller import Folder
 
 MINUTE_MS = 60_000
@@ -155,7 +155,7 @@ class Monitor:
             monitor_state=self.monitor_state,
             groups=self.cluster,  # type: ignore[arg-type]
             lag_watch=self.lag_watch,
-            readiness=Readiness("prod", lambda: True, log_ends, MAX_UNREAD_MS),
+            readiness=Readiness("prod", lambda: True, log_ends, MAX_UNREAD_MS, INTERVAL_MS),
             after=AfterSample(
                 Feedback(FeedbackWriter(files), None),
                 LogWatch("prod", self.monitor_state, files),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streaming.evaluation.lag.lag import LAG_SCHEMA
+from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample
 from streaming.run.samples.lag.lag_tables import _LAG_NUMBERS, _changed_rows
 from streaming.run.samples.readiness import Readiness, log_ends
 from streaming.state.monitor_state import MonitorState
-from tests.streaming.run.samples.test_conditions import Monitor
-from tests.streaming.run.samples.test_readiness import MAX_UNREAD_MS
+from tests.streaming.run.samples.test_conditions import MINUTE_MS, Monitor
+from tests.streaming.run.samples.test_readiness import INTERVAL_MS, MAX_UNREAD_MS
 
 Row = dict[str, Any]
 WRITTEN = pa.schema(list(LAG_SCHEMA)[:9])
@@ -81,12 +81,64 @@ def test_a_sample_does_not_undo_what_another_thread_reported_meanwhile(
         actions.pop(0)(monitor.monitor_state)
         return True
 
-    monitor.sampler.readiness = Readiness("prod", source_is_alive, log_ends, MAX_UNREAD_MS)
+    monitor.sampler.readiness = Readiness("prod", source_is_alive, log_ends, MAX_UNREAD_MS, INTERVAL_MS)
     is_ready_by_sample = []
     for _ in is_ready:
         monitor.sampler.take_sample()
         is_ready_by_sample.append(monitor.monitor_state.view().health.ready)
     assert is_ready_by_sample == is_ready
+
+
+def test_commits_that_are_read_during_a_sample_do_not_make_the_group_silent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The query was late, and read the commits of 30 minutes while the brokers answered the sample.
+
+    The sample contained none of these commits. But "now" was the time of the sample, so all groups were silent.
+    """
+    monitor = Monitor(tmp_path)
+    monitor.sampler.readiness = Readiness("prod", lambda: True, log_ends, 60 * MINUTE_MS, INTERVAL_MS)
+    monitor.cluster.states = {"g": "Stable"}
+    monitor.write(monitor.generation(1))
+    monitor.pass_minutes(1, records_a_minute=10)
+    monitor.commit(p0=0, p1=0)
+    monitor.pass_minutes(1, records_a_minute=10)
+    monitor.cluster.log_end += 60
+    monitor.pass_minutes(30, records_a_minute=10)
+    sample = monitor.cluster.sample
+
+    def sample_and_read(topics: Iterable[str]) -> ClusterSample:
+        monitor.read()
+        return sample(topics)
+
+    monkeypatch.setattr(monitor.cluster, "sample", sample_and_read)
+    monitor.pass_minutes(1, records_a_minute=10)
+    assert monitor.monitor_state.view().health.ready
+    assert monitor.active_conditions() == {}
+    monitor.pass_minutes(1, records_a_minute=10)
+    assert list(monitor.active_conditions()) == ["silent_group"], "no commit was among the records"
+
+
+def test_a_group_whose_commits_the_brokers_refuse_to_return_is_neither_stopped_nor_silent(tmp_path: Path) -> None:
+    """The DESCRIBE permission was removed. The last known commits grew old, and the group got an incident for ever."""
+    monitor = Monitor(tmp_path)
+    monitor.cluster.states = {"g": "Stable"}
+    monitor.write(monitor.generation(1))
+    monitor.pass_minutes(1, records_a_minute=10)
+    monitor.commit(p0=0, p1=0)
+    monitor.pass_minutes(1, records_a_minute=10)
+    monitor.monitor_state.put_health(refused_groups=frozenset({"g"}))
+    monitor.pass_minutes(30, records_a_minute=10)
+    view = monitor.monitor_state.view()
+    assert view.lag is not None
+    (group,) = view.lag.groups.to_pylist()
+    assert (group["lag"], group["lag_unknown"], group["status"]) == (None, ["commits_refused"], None)
+    assert (group["lag_seconds"], group["records_lost"], group["consumed_records_per_second"]) == (None, None, None)
+    assert monitor.active_conditions() == {}
+    assert not view.incidents
+    monitor.monitor_state.put_health(refused_groups=frozenset())
+    monitor.pass_minutes(1, records_a_minute=10)
+    assert list(monitor.active_conditions()) == ["silent_group"], "the permission is back, and the group is silent"
 
 
 def test_a_recreated_log_is_not_ready_whatever_its_length(tmp_path: Path) -> None:

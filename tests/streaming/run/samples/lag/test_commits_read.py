@@ -5,6 +5,7 @@ The sampler is the real one. Only the brokers are simulated.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,15 @@ def test_the_commits_are_read_up_to_a_sample_if_its_end_is_reached(
     for at_ms, end, position in samples:
         read.add(sample(at_ms, end), {0: position}, None, at_ms)
     assert read.times_ms(GROUP, sample(*samples[-1][:2])).to_pylist() == [expected], why
+
+
+def test_the_read_time_of_a_partition_without_a_leader_is_the_last_sample_that_showed_its_end() -> None:
+    """A partition without a leader gets no new commits, but the query may still read the last ones."""
+    read = CommitsRead()
+    read.add(sample(100, 7), {0: 6}, None, 100)
+    for at_ms in (105, 110):
+        read.add(replace(sample(at_ms, 7), offsets_topic={}), {0: 7}, None, at_ms)
+        assert read.by_partition == {0: 100}
 
 
 def test_a_poll_that_began_during_a_sample_proves_nothing_about_it() -> None:
