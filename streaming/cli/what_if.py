@@ -290,7 +290,9 @@ def _describe_today(spec: GroupSpec, owners: Owners, answer: WhatIf, *, is_class
     if best is not None:
         noun = "partition" if best.moved_partitions == 1 else "partitions"
         what = "this problem" if len(problems) == 1 else "these problems"
-        yield f"{escape_text(best.strategy or '')} would remove {what} and move {best.moved_partitions} {noun}."
+        condition = "If your client library has the strategy, " if is_classic else ""
+        name = escape_text(best.strategy or "")
+        yield f"{condition}{name} would remove {what} and move {best.moved_partitions} {noun}."
 
 
 def _describe_moved_keys(spec: GroupSpec, change: Change, moved_keys: Mapping[str, Fraction]) -> Iterator[str]:

@@ -13,6 +13,7 @@ from streaming.group.listing import (
     UNSUPPORTED_VERSION,
     Description,
     GroupListing,
+    GroupNotFound,
     ListedGroup,
     OffsetsByPartition,
     Unanswered,
@@ -51,11 +52,19 @@ class Poll:
     def refused_groups(self, before: Collection[str]) -> frozenset[str]:
         """Return the groups whose commits this poll does not contain because of a lasting error.
 
-        `before` is the result for the previous poll. A group of `before` stays in the result until it has a response.
+        `before` is the result for the previous poll. A group of `before` stays in the result until the brokers return
+        its commits, or until it does not exist any more.
         """
         responses = {**self.descriptions, **self.offsets}
-        failed = {group_id: one.reason for group_id, one in responses.items() if isinstance(one, Unanswered)}
-        return frozenset(group_id for group_id, reason in failed.items() if reason in _LASTING or group_id in before)
+        refused = frozenset(
+            group_id for group_id, one in responses.items() if isinstance(one, Unanswered) and one.reason in _LASTING
+        )
+        return refused.union(group_id for group_id in before if not self._has_commits_of(group_id))
+
+    def _has_commits_of(self, group_id: str) -> bool:
+        offsets = self.offsets.get(group_id)
+        is_gone = isinstance(self.descriptions.get(group_id), GroupNotFound)
+        return is_gone or (offsets is not None and not isinstance(offsets, Unanswered))
 
     def failed_requests(self) -> Mapping[str, Sequence[str]]:
         """Map the reason of each failed request to the sorted ids of its groups. A failed listing has no ids."""

@@ -13,7 +13,8 @@ _MEMBERS_UNKNOWN = (
 _NOT_COMPARABLE = (
     "The series is also absent if a partition has no owner or several owners. The series is also absent if the"
     " partition count of a topic is unknown, or if the leader possibly used a partition count that differs from the"
-    " current count."
+    " current count. The series is also absent for Kafka Streams, Faust and Goka, because they assign partitions with"
+    " the same number of several topics together."
 )
 _TOO_MANY_SUBSCRIPTIONS = "The series is also absent if the members have too many different subscriptions."
 _UNFAIR_ONLY = (

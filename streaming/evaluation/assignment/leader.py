@@ -33,7 +33,8 @@ Rules:
    unknown leader is unknown, and the candidates of all members are combined.
 5. No record shows the version of the library. If the leader's subscription has version 0, a sarama leader is possibly
    sarama up to 1.27.2, which computes `roundrobin` separately for each topic. So both versions are candidates.
-6. Assignments that end before the user data identify no library. pykafka and @platformatic/kafka write them.
+6. Assignments that end before the user data identify no library. pykafka and old versions of @platformatic/kafka write
+   them.
 
 No record names the library of the other members (`member_library`):
 
@@ -91,7 +92,6 @@ KAFKAJS_PROTOCOL = "RoundRobinAssigner"
 KAFKA_GO_RACKS = "rack-affinity"
 """Name of a strategy that only kafka-go has."""
 
-_RESTARTS_ROUNDROBIN = frozenset({KAFKA_GO, OLD_SARAMA})
 """The libraries whose `roundrobin` starts again at the first member for each topic."""
 
 _STICKY = frozenset({"sticky", "cooperative-sticky"})
@@ -134,6 +134,8 @@ def leader_of(metadata: GroupMetadata) -> Leader:
     if leader is None:
         subscriptions = [member.subscription for member in metadata.members if member.subscription]
         forms = {_record_form(protocol, assignments, subscription) for subscription in subscriptions}
+        if any(map(_fits_many_libraries, forms)):
+            return UNRECOGNISED
         names = {name for form in forms for name in _with_versions(form, _candidates(form))}
         return Leader(UNKNOWN_LEADER, (), tuple(sorted(names)))
     if leader.subscription is None:
@@ -166,9 +168,10 @@ def _has_default_client_id(leader: ClassicMember, library: str) -> bool:
 def promised_balance(leader: Leader, strategy: str) -> str | None:
     """Return the strategy whose balance rule the leader follows, or None if unknown.
 
-    The balance rules are in `assignors.fairness.balance_rules`. For each topic, the `roundrobin` of kafka-go and of old
-    sarama starts again at the first member. So the first members can get an extra partition of every topic, as with
-    `range`. If one of several candidates computes `roundrobin` in this way, only evenness in each topic is certain.
+    The balance rules are in `assignors.fairness.balance_rules`. For each topic, the `roundrobin` of kafka-go starts
+    again at the first member. So the first members can get an extra partition of every topic, as with `range`. Old
+    sarama starts again for each topic, too. But newer versions of sarama order all partitions by their names, so a
+    topic can be uneven. If the version is unknown, neither is certain.
 
     >>> promised_balance(Leader(KAFKA_GO, (), (KAFKA_GO,)), "roundrobin")
     'range'
@@ -179,8 +182,11 @@ def promised_balance(leader: Leader, strategy: str) -> str | None:
     """
     if strategy not in BALANCE_RULES or not leader.candidates:
         return None
-    restarts = strategy == "roundrobin" and not _RESTARTS_ROUNDROBIN.isdisjoint(leader.candidates)
-    return "range" if restarts else strategy
+    if strategy != "roundrobin":
+        return strategy
+    if OLD_SARAMA in leader.candidates:
+        return None
+    return "range" if KAFKA_GO in leader.candidates else strategy
 
 
 def _form_text(what: str, version: int, user_data: str, *, ends: bool = False) -> str:

@@ -4,9 +4,10 @@ Rules:
 
 1. At each sample, every condition of every existing group is evaluated again. "Now" is the time up to which the monitor
    has read the group's partition of `__consumer_offsets`. In the polling mode, "now" is the time of the request to the
-   group's coordinator. If "now" is unknown, or if an open transaction blocks the partition, all conditions of the group
-   are unknown. "Now" is a time of the leader's clock, because the times of the group's records come from this clock. So
-   the times of samples, listings and commits are also converted to this clock.
+   group's coordinator. If "now" is unknown, if an open transaction blocks the partition, or if the brokers refuse to
+   return the commits of the group (polling mode), all conditions of the group are unknown. "Now" is a time of the
+   leader's clock, because the times of the group's records come from this clock. So the times of samples, listings and
+   commits are also converted to this clock.
 2. A condition starts at the first evaluation that finds it active, and ends at the first evaluation that finds it
    inactive. The start time and the end time are the "now" of these evaluations. An unknown condition neither begins nor
    ends, and is not shown. When a group no longer exists, its conditions end.
@@ -91,6 +92,7 @@ class ConditionInputs:
     now_ms: Mapping[int, int]
     silence: Silence
     ahead_ms: Mapping[int, int] = field(default_factory=dict)
+    refused_groups: AbstractSet[str] = frozenset()
     listing: GroupListing | None = None
     rebalancing_since_ms: Mapping[str, int] = field(default_factory=dict)
     unowned: Mapping[str, UnownedNow] = field(default_factory=dict)
@@ -171,6 +173,8 @@ class ConditionTracker:
         self._groups: dict[str, _GroupInputs] = {}
         self._by_rebalances: dict[str, _RebalanceConditions] = {}
         self._lagging_members: dict[str, Mapping[str, LaggingMember]] = {}
+        self._silent: set[str] = set()
+        """The groups that were silent when this was last known."""
 
     @property
     def not_ended(self) -> Iterator[Key]:
@@ -195,6 +199,7 @@ class ConditionTracker:
         self._lagging_members = {
             group_id: known for group_id, known in self._lagging_members.items() if group_id in self._groups
         }
+        self._silent &= self._groups.keys()
         commits = inputs.silence.by_group()
         group_ids = list(self._groups_to_evaluate(inputs, commits))
         owned = {group_id: self._groups[group_id].owned for group_id in group_ids}
@@ -211,7 +216,7 @@ class ConditionTracker:
 
     def _now_ms(self, group_id: str, inputs: ConditionInputs) -> int | None:
         partition = self._groups[group_id].offsets_topic_partition
-        return None if partition is None else inputs.now_ms.get(partition)
+        return None if partition is None or group_id in inputs.refused_groups else inputs.now_ms.get(partition)
 
     def _ahead_ms(self, group_id: str, inputs: ConditionInputs) -> int:
         partition = self._groups[group_id].offsets_topic_partition
@@ -271,8 +276,7 @@ class ConditionTracker:
             name: describe_condition(name, recent, now_ms, self._limits)
             for name in self._rebalance_conditions(group_id, now_ms)
         }
-        shown = frozenset(name for name in (SILENT_GROUP, STUCK_REBALANCE) if (group_id, name) in self._known)
-        details |= _silence_conditions(group.record.snapshot, inputs, commits, now_ms, self._limits, shown)
+        details |= self._silence_conditions(group.record.snapshot, inputs, commits, now_ms)
         details |= self._reconciling(group.record.snapshot, now_ms)
         listed = inputs.listing.groups.get(group_id) if inputs.listing else None
         listed_state = listed.state if listed else None
@@ -285,6 +289,34 @@ class ConditionTracker:
         if group.owned and by_partition:
             details |= _silent_static_members(group.owned, by_partition, commits, now_ms, self._limits)
         return details
+
+    def _silence_conditions(
+        self, snapshot: GroupSnapshot, inputs: ConditionInputs, commits: GroupCommits | None, now_ms: int
+    ) -> Mapping[str, str | None]:
+        """Evaluate rules 11 to 13 of `silence.py`. At most one of `stuck_rebalance` and `silent_group` is active."""
+        group_id, listing = snapshot.group_id, inputs.listing
+        listed = listing.groups.get(group_id) if listing else None
+        if listing and listed is None and listing.is_complete:
+            return {STUCK_REBALANCE: None, SILENT_GROUP: None}
+        listed_state = listed.state if listed else None
+        members_now = 0 if listed_state in {EMPTY, DEAD} else snapshot.member_count()
+        # After a restart, the conditions show which groups were silent.
+        was_silent = group_id in self._silent or (group_id, SILENT_GROUP) in self._known
+        was_silent = was_silent or ((group_id, STUCK_REBALANCE) in self._known and listed_state is None)
+        silent = is_silent(members_now, commits, now_ms, self._limits, was_silent=was_silent)
+        if silent is not None:
+            (self._silent.add if silent else self._silent.discard)(group_id)
+        since_ms = inputs.rebalancing_since_ms.get(group_id)
+        rebalancing_ms = None if since_ms is None or listing is None else listing.sampled_at_ms - since_ms
+        condition = silence_condition(silent, listed_state, rebalancing_ms, self._limits)
+        if condition is None:
+            unknown = {STUCK_REBALANCE: listed is None or silent is None, SILENT_GROUP: silent is None}
+            return {name: None for name, is_unknown in unknown.items() if is_unknown}
+        if commits is None or not silent:
+            return {condition: f"rebalance in progress for at least {in_words(rebalancing_ms or 0)}"}
+        text = f"no member committed for {in_words(now_ms - commits.last_ms)} while records wait"
+        text += " and new records arrive" if commits.wait else ""
+        return {condition: text + (f" (group state {listed_state})" if listed_state else "")}
 
     def _reconciling(self, snapshot: GroupSnapshot, now_ms: int) -> Mapping[str, str]:
         lagging = lagging_members(snapshot, self._lagging_members.get(snapshot.group_id, {}))
@@ -331,40 +363,6 @@ class ConditionTracker:
 
     def _ended_at_ms(self, group_id: str, inputs: ConditionInputs) -> int | None:
         return self._now_ms(group_id, inputs) if group_id in self._groups else None
-
-
-def _silence_conditions(  # noqa: PLR0913, PLR0917 - the inputs of the rules
-    snapshot: GroupSnapshot,
-    inputs: ConditionInputs,
-    commits: GroupCommits | None,
-    now_ms: int,
-    limits: Limits,
-    shown: AbstractSet[str],
-) -> Mapping[str, str | None]:
-    """Evaluate rules 11 to 13 of `silence.py`. At most one of `stuck_rebalance` and `silent_group` is active.
-
-    `shown` contains the conditions of the group that have not ended.
-    """
-    group_id, listing = snapshot.group_id, inputs.listing
-    listed = listing.groups.get(group_id) if listing else None
-    if listing and listed is None and listing.is_complete:
-        return {STUCK_REBALANCE: None, SILENT_GROUP: None}
-    members_now = 0 if listed and listed.state in {EMPTY, DEAD} else snapshot.member_count()
-    since_ms = inputs.rebalancing_since_ms.get(group_id)
-    rebalancing_ms = None if since_ms is None or listing is None else listing.sampled_at_ms - since_ms
-    state_known = listed is not None and listed.state is not None
-    was_silent = SILENT_GROUP in shown or (STUCK_REBALANCE in shown and not state_known)
-    silent = is_silent(members_now, commits, now_ms, limits, was_silent=was_silent)
-    condition = silence_condition(silent, listed.state if listed else None, rebalancing_ms, limits)
-    if condition is None:
-        unknown = {STUCK_REBALANCE: listed is None or silent is None, SILENT_GROUP: silent is None}
-        return {name: None for name, is_unknown in unknown.items() if is_unknown}
-    if commits is None or not silent:
-        return {condition: f"rebalance in progress for at least {in_words(rebalancing_ms or 0)}"}
-    text = f"no member committed for {in_words(now_ms - commits.last_ms)} while records wait"
-    text += " and new records arrive" if commits.wait else ""
-    state = f" (group state {listed.state})" if listed and listed.state else ""
-    return {condition: text + state}
 
 
 def _silent_static_members(

@@ -172,10 +172,13 @@ def _newest(windows: Windows, matrix: Int64Array) -> Int64Array:
 
 def _is_silent(windows: Windows, now_ms: Int64Array) -> BoolArray:
     """Evaluate the first condition of rule 2."""
+    newest_ms, first_at = _newest(windows, windows.timestamp_ms), np.argmax(windows.is_entry, axis=1)
+    span_ms = newest_ms - np.take_along_axis(windows.timestamp_ms, first_at[:, np.newaxis], axis=1)[:, 0]
     is_pair = windows.is_entry[:, :-1] & windows.is_entry[:, 1:]
-    span_ms = np.where(is_pair, np.maximum(np.diff(windows.timestamp_ms, axis=1), 0), 0).sum(axis=1)
+    forward_ms = np.where(is_pair, np.maximum(np.diff(windows.timestamp_ms, axis=1), 0), 0).sum(axis=1)
+    span_ms = np.where(span_ms < 0, forward_ms, span_ms)  # a clock was set back
     min_ms = np.where(windows.is_entry.all(axis=1), MIN_SILENCE_MS, NEW_WINDOW_SILENCE_MS)
-    is_silent: BoolArray = now_ms - _newest(windows, windows.timestamp_ms) > np.maximum(span_ms, min_ms)
+    is_silent: BoolArray = now_ms - newest_ms > np.maximum(span_ms, min_ms)
     return is_silent
 
 

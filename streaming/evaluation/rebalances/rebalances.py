@@ -42,8 +42,8 @@ Rules:
    The next round is compared with the owners before the first round, so each move is counted once. The first rebalance
    after a downgrade is compared with the owners before the downgrade. `assignors.fairness` computes `fewest_moves`.
    `fewest_moves` is None if a partition has no owner or several owners. It is also None if a partition moved and the
-   subscription of a member is unknown. For Kafka Streams, `fewest_moves` is also None, because its assignor assigns
-   tasks, not partitions.
+   subscription of a member is unknown. For Kafka Streams, Faust and Goka, `fewest_moves` is also None, because they
+   assign partitions with the same number of several topics together.
 8. The sync time is the time that the group waited for the leader's assignment. The sync time ends at the timestamp of
    the record. Only the first record of a generation shows the sync time. If the computed sync time is longer than the
    longest rebalance timeout of the members, the sync time is unknown.

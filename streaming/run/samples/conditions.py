@@ -97,6 +97,7 @@ class GroupConditions:
                 if number not in blocked
             },
             ahead_ms=ahead_ms,
+            refused_groups=sample.refused_groups,
             silence=lag_watch.silence(lag),
             listing=view.listing,
             rebalancing_since_ms=view.rebalancing_since_ms,

@@ -116,8 +116,8 @@ def as_kafka_go(one: ClassicMember) -> ClassicMember:
         (SKEWED, "sticky", "Java moves the fewest partitions with sticky"),
         (
             [of_library(one, 3, b"", 0) for one in SKEWED],
-            "cooperative-sticky",
-            "librdkafka refuses to start with sticky",
+            "roundrobin",
+            "librdkafka has no sticky, and refuses to start with range and cooperative-sticky in one list",
         ),
         ([of_library(one, 0, b"", 0) for one in SKEWED], "roundrobin", "all four candidates have it"),
         ([as_kafka_go(one) for one in SKEWED], None, "the roundrobin of kafka-go is as skewed as range"),

@@ -91,6 +91,7 @@ def test_a_poll_is_complete_if_a_new_request_would_return_nothing_more(  # noqa:
         (ALONE, Unanswered("coordinator_load_in_progress"), {"g"}, {"g"}, "the commits are as old as before"),
         (Unanswered("group_authorization_failed"), {}, set(), set(), "only the members are unknown"),
         (Unanswered("group_authorization_failed"), None, set(), {"g"}, "the listing does not show the group"),
+        (ALONE, None, {"g"}, {"g"}, "the permission was granted after the listing: only the next poll has the commits"),
         (GroupNotFound(), None, {"g"}, set(), "the group was deleted"),
     ],
 )

@@ -284,6 +284,30 @@ def test_a_silent_group_stays_silent_while_no_new_record_arrives(state: str | No
         assert changes(evaluation) == [("g", condition, False)], "a commit, or all records are read"
 
 
+def test_a_silent_group_that_enters_a_rebalance_stays_silent() -> None:
+    """Without new records, `silent_group` became `stuck_rebalance` for one sample, and then nothing was active."""
+    quiet = {("orders", 0): [*busy(20), *[200] * 10]}
+    tracker = tracker_after(inputs(record(), commits=SILENT, ends=FED, listed={"g": "Stable"}))
+    for state, condition in (
+        ("Stable", "silent_group"),
+        ("PreparingRebalance", "stuck_rebalance"),
+        ("PreparingRebalance", "stuck_rebalance"),
+        ("Stable", "silent_group"),
+    ):
+        evaluation = tracker.evaluate(inputs(record(), commits=SILENT, ends=quiet, listed={"g": state}))
+        assert [one.name for one in evaluation.active["g"]] == [condition]
+        tracker.commit(evaluation)
+
+
+def test_conditions_of_a_group_whose_commits_are_refused_are_unknown() -> None:
+    """Polling: the last description showed a partition without an owner, and its age grew with each poll."""
+    silent = inputs(record(), commits=SILENT, ends=FED, listed={"g": "Stable"})
+    refused = replace(silent, refused_groups={"g"})
+    assert names(ConditionTracker(LIMITS).evaluate(refused)) == set(), "nothing starts"
+    evaluation = tracker_after(silent).evaluate(refused)
+    assert (names(evaluation), changes(evaluation)) == (set(), []), "nothing is shown, and nothing ends"
+
+
 def test_an_incomplete_listing_does_not_end_a_stuck_rebalance() -> None:
     rebalancing = inputs(record(), listed={"g": "PreparingRebalance"}, rebalancing_minutes={"g": 6})
     partial = replace(

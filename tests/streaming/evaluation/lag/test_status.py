@@ -207,6 +207,12 @@ def test_a_clock_that_was_set_back_does_not_shorten_the_time_between_commits() -
     assert status_and_rule(Case(entries, 1_009, 6_500_000 + 800_001, [2_000])) == (STOP, 2)
 
 
+def test_one_commit_with_a_clock_that_is_ahead_does_not_delay_stop() -> None:
+    """A broker whose clock is one hour ahead led the partition for one commit. Then the group stopped."""
+    entries = [(at, 5_000 * at + (3_600_000 if at == 4 else 0), 1_000 + at) for at in range(10)]
+    assert status_and_rule(Case(entries, 1_009, 45_000 + 60_001, [2_000])) == (STOP, 2)
+
+
 RESET = every_100_s([4_000, 5_000, 0, 500, 1_000], [0, 0, 5_200, 4_900, 4_500])
 ORDER = [
     (Case(ALWAYS_BEHIND, 0, 10_000_000, [5_250]), OK, 1, "1 before 2: silence without lag is not STOP"),

@@ -8,7 +8,15 @@ import pytest
 
 from assignors import TopicPartition
 from streaming.evaluation.assignment.consumer_drift import THE_BROKER
-from streaming.evaluation.assignment.leader import KAFKA_GO, KAFKA_PYTHON, LIBRDKAFKA, SARAMA, UNRECOGNISED, Leader
+from streaming.evaluation.assignment.leader import (
+    JAVA,
+    KAFKA_GO,
+    KAFKA_PYTHON,
+    LIBRDKAFKA,
+    SARAMA,
+    UNRECOGNISED,
+    Leader,
+)
 from streaming.evaluation.causes.cause import ASSIGNMENT, UNDER_PROVISIONED, Kind
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.what_if import inputs
@@ -56,10 +64,12 @@ def test_only_measured_rates_are_known(
 @pytest.mark.parametrize(
     ("snapshot", "leader", "expected", "why"),
     [
-        (CLASSIC, UNRECOGNISED, "range roundrobin sticky cooperative-sticky", "the library is unknown: as Java"),
-        (CLASSIC, Leader(LIBRDKAFKA, (), (LIBRDKAFKA,)), "range roundrobin cooperative-sticky", "it has no sticky"),
+        (CLASSIC, UNRECOGNISED, "", "the library is unknown: kafka-node and pykafka have only two strategies"),
+        (CLASSIC, Leader(JAVA, (), (JAVA,)), "range roundrobin sticky cooperative-sticky", "all strategies of Java"),
+        (CLASSIC, Leader(LIBRDKAFKA, (), (LIBRDKAFKA,)), "range roundrobin", "it has no sticky"),
+        (CLASSIC, Leader(SARAMA, (), (SARAMA,)), "range sticky cooperative-sticky", "its roundrobin is not Java's"),
         (CLASSIC, Leader(KAFKA_GO, (), (KAFKA_GO,)), "", "kafka-go computes its strategies in its own way"),
-        (CLASSIC, Leader("unknown", (), (KAFKA_PYTHON, LIBRDKAFKA)), "range roundrobin cooperative-sticky", "both"),
+        (CLASSIC, Leader("unknown", (), (KAFKA_PYTHON, LIBRDKAFKA)), "range roundrobin", "both"),
         (MODERN, THE_BROKER, "uniform server-range", "KIP-848: the coordinator computes the targets"),
     ],
 )
