@@ -5,14 +5,13 @@ The first rule that applies determines the status. The output contains the numbe
 
 1. CL <= A: OK. Then the group has read everything, so no other rule is needed.
 2. STOP, if two conditions are true. First, the time since the last commit is longer than the time from W's first commit
-   to W's last commit, and longer than MIN_SILENCE_MS. If W is not full, the time since the last commit must be longer
-   than NEW_WINDOW_SILENCE_MS instead of MIN_SILENCE_MS. Second, the next offset is below the *old end offset*: the end
-   offset in the last sample that is at least RECENT_END_OFFSETS_MS older than `read_up_to_ms`. So the group had at
-   least this time to read an unread record and to commit, and the monitor has read all commits of this time. If the
-   next offset has reached the old end offset, all unread records can be new, so the status is not STOP. A client that
-   has read everything does not have to commit (Burrow issue 303). If all samples are newer, the status is not STOP,
-   because the age of the record is unknown. Rule 2 comes before rule 4, because rule 4 reports OK for an old lag of 0
-   in W (Burrow issue 290).
+   to W's last commit, and longer than MIN_SILENCE_MS. If W has a single commit, the time since this commit must be
+   longer than LONE_COMMIT_SILENCE_MS. Second, the next offset is below the *old end offset*: the end offset in the last
+   sample that is at least RECENT_END_OFFSETS_MS older than `read_up_to_ms`. So the group had at least this time to read
+   an unread record and to commit, and the monitor has read all commits of this time. If the next offset has reached the
+   old end offset, all unread records can be new, so the status is not STOP. A client that has read everything does not
+   have to commit (Burrow issue 303). If all samples are newer, the status is not STOP, because the age of the record is
+   unknown. Rule 2 comes before rule 4, because rule 4 reports OK for an old lag of 0 in W (Burrow issue 290).
 3. REWIND: a committed offset decreases, and all later commits stay below the offset before the decrease. Only the first
    decrease in W is checked. During rebalances, committed offsets often decrease for a short time and then increase
    again. Such a decrease is not REWIND. After a reset to the earliest offset, W still contains lags of 0 for some time.
@@ -28,14 +27,13 @@ The first rule that applies determines the status. The output contains the numbe
 9. Unknown: all unread offsets may be transaction markers or records of aborted transactions (`next_offsets.py`). Rule 9
    replaces only rules 2, 5 and 6.
 
-Intended differences from Burrow: Burrow's rule 2 has no MIN_SILENCE_MS and no NEW_WINDOW_SILENCE_MS. So if W has a
+Intended differences from Burrow: Burrow's rule 2 has no MIN_SILENCE_MS and no LONE_COMMIT_SILENCE_MS. So if W has a
 single commit, Burrow immediately shows STOP. If a client commits once per second, Burrow shows STOP after a pause of 10
-seconds, for example after a rebalance. So the monitor reports Burrow's case 9 only after MIN_SILENCE_MS. The time from
-the first to the last commit is the sum of the times between neighbouring commits. If the clock was set back between two
-commits, the time between them counts as 0. Burrow would subtract the whole step. STALL requires at least two commits.
-WARN requires at least two known lags. The time since the last commit is `read_up_to_ms` minus the time of the last
-commit. So a delay of the monitor does not cause the status STOP. The status is null if there are no commits, or if the
-lag or `read_up_to_ms` is unknown.
+seconds, for example after a rebalance. So the monitor reports Burrow's case 9 only after MIN_SILENCE_MS. If a clock was
+set back within W, the last commit can be earlier than the first commit. Then only the positive times between
+neighbouring commits count. STALL requires at least two commits. WARN requires at least two known lags. The time since
+the last commit is `read_up_to_ms` minus the time of the last commit. So a delay of the monitor does not cause the
+status STOP. The status is null if there are no commits, or if the lag or `read_up_to_ms` is unknown.
 
 Known weakness: if the lag decreases once within W, the status is not WARN. So a slow group whose lag goes up and down
 has the status OK. Burrow has the same weakness (issue 738).
@@ -78,8 +76,8 @@ RECENT_END_OFFSETS_MS = 100_000
 MIN_SILENCE_MS = 60_000
 """A partition gets STOP (rule 2) only after one minute without a commit. Rebalances and pauses are usually shorter."""
 
-NEW_WINDOW_SILENCE_MS = 300_000
-"""A window that is not full gets STOP (rule 2) only after 5 minutes without a commit."""
+LONE_COMMIT_SILENCE_MS = 300_000
+"""A window with a single commit gets STOP (rule 2) only after 5 minutes without a commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +175,7 @@ def _is_silent(windows: Windows, now_ms: Int64Array) -> BoolArray:
     is_pair = windows.is_entry[:, :-1] & windows.is_entry[:, 1:]
     forward_ms = np.where(is_pair, np.maximum(np.diff(windows.timestamp_ms, axis=1), 0), 0).sum(axis=1)
     span_ms = np.where(span_ms < 0, forward_ms, span_ms)  # a clock was set back
-    min_ms = np.where(windows.is_entry.all(axis=1), MIN_SILENCE_MS, NEW_WINDOW_SILENCE_MS)
+    min_ms = np.where(windows.is_entry.sum(axis=1) == 1, LONE_COMMIT_SILENCE_MS, MIN_SILENCE_MS)
     is_silent: BoolArray = now_ms - newest_ms > np.maximum(span_ms, min_ms)
     return is_silent
 

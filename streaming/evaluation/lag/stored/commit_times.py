@@ -51,7 +51,7 @@ class CommitTimes:
         is_new = self._commits[rows] != commits
         self._commits[rows] = commits
         self._seen_ms[rows[is_new]] = sampled_at_ms
-        computed_ms = np.clip(coordinator_ms - ahead_ms, 0, self._seen_ms[rows])
+        computed_ms = np.clip(coordinator_ms - ahead_ms, 0, np.maximum(self._seen_ms[rows], 0))
         is_computed = is_new | (self._times_ms[rows] == -1)
         self._times_ms[rows[is_computed]] = computed_ms[is_computed]
         times_ms: Int64Array = self._times_ms[rows]
