@@ -85,7 +85,8 @@ class ConditionInputs:
     `now_ms` maps each `__consumer_offsets` partition to the time up to which the partition was read. The key -1 is used
     for groups in the polling mode. Partitions that are blocked by an open transaction are absent. `ahead_ms` contains
     for each partition the time of the leader's clock minus the cluster's time. If a partition is absent, the difference
-    is 0. The times of commits in `silence` are already times of the leader's clock.
+    is 0. The times of commits in `silence` are already times of the leader's clock. `refused_groups` contains the
+    groups whose commits the brokers refuse to return.
     """
 
     groups: Mapping[str, GroupState]
