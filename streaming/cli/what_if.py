@@ -118,11 +118,9 @@ def what_if(  # noqa: PLR0913, PLR0917 - click hands over every option by name
 ) -> None:
     """Compute the assignment of each strategy for GROUP.
 
-    The command reads the current assignment from the table `group_generations`. Each strategy starts from the current
-    assignment. The command computes the built-in strategies as Java clients and the group coordinator compute them. A
-    different client library can have fewer strategies, or can compute a different assignment. The table does not
-    contain the partition counts of topics. So the command assumes that the highest assigned partition of a topic is its
-    last partition. Columns of the output:
+    Each strategy starts from the current assignment, which the command reads from the table `group_generations`. The
+    table has no partition counts, so the highest assigned partition of a topic counts as its last partition. Built-in
+    strategies are computed as by Java clients and the group coordinator. Other libraries can differ. Columns:
 
     \b
     sizes          partitions of each member; 2x3 means that two members have three partitions each
@@ -136,9 +134,8 @@ def what_if(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     With --offers, the command simulates a rolling change of partition.assignment.strategy, and shows the group's
     strategy after each step. The first --offers contains the lists that the members offer now. The second
     --offers contains the lists that the members offer after the first rolling restart, and so on. Separate the
-    strategies of a list with commas. If all members have the same list, write the list once. If the lists differ, write
-    one list for each member, and separate the lists with spaces. This example migrates a group to cooperative
-    rebalances (KIP-429):
+    strategies of a list with commas. If the lists of the members differ, write one list for each member, separated by
+    spaces. This example migrates a group to cooperative rebalances (KIP-429):
 
     \b
     rebalance-monitor what-if payments --offers range \\

@@ -59,12 +59,9 @@ class Poll:
         refused = frozenset(
             group_id for group_id, one in responses.items() if isinstance(one, Unanswered) and one.reason in _LASTING
         )
-        return refused.union(group_id for group_id in before if not self._has_commits_of(group_id))
-
-    def _has_commits_of(self, group_id: str) -> bool:
-        offsets = self.offsets.get(group_id)
-        is_gone = isinstance(self.descriptions.get(group_id), GroupNotFound)
-        return is_gone or (offsets is not None and not isinstance(offsets, Unanswered))
+        gone = {group_id for group_id, one in self.descriptions.items() if isinstance(one, GroupNotFound)}
+        returned = {group_id for group_id, one in self.offsets.items() if not isinstance(one, Unanswered)}
+        return refused.union(before) - gone - returned
 
     def failed_requests(self) -> Mapping[str, Sequence[str]]:
         """Map the reason of each failed request to the sorted ids of its groups. A failed listing has no ids."""

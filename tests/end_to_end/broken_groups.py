@@ -213,9 +213,9 @@ def silent_static_member(scene: Scene) -> None:
 def rewind(scene: Scene) -> None:
     """Set a committed offset back.
 
-    The ten commits fill the window, so the status is REWIND only for one minute. After that it is STOP.
+    The status is REWIND only for one minute (MIN_SILENCE_MS of `status.py`). After that it is STOP.
     """
-    _commit(scene, "rewind", 0, 5, 5, 5, 5, 5, 5, 5, 6, 7)
+    _commit(scene, "rewind", 0, 5, 6, 7)
     time.sleep(10)  # several batches, also on a busy machine
     _commit(scene, "rewind", 0, 3)
 

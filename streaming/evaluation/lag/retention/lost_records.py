@@ -124,8 +124,7 @@ def retention(  # noqa: PLR0913, PLR0917 - one argument per input
 
     `starts` must contain the sample of the report. `earlier` contains the losses up to the previous sample (`losses`).
     `left_by_time` and `only_by_time` are results of `time_retention.py`. `commits_read_ms` contains for each row the
-    time of the newest sample up to which the group's commits were read, or null. If `commits_read_ms` is None, the
-    commits were read up to the sample of the report.
+    time up to which the group's commits were read, or null. None means that they were read up to the report's sample.
 
     In the example, the log start offset rises by 1000 every 600 s. The estimate for the offset 4500 is
     2500 / (1000 / 600 s) - 300 s = 1200 s. So the predicted loss is at 2700 s, and the real loss is at 3000 s:
