@@ -44,8 +44,8 @@ def settle_claims(
     ``partitions`` maps each topic to its partition count. ``scan`` contains the positions of the members, in the
     order in which their claims are read (default: the order of ``members``).
 
-    If two members claim a partition, Java compares ``rival_generation`` of the first claim with ``claim_generation`` of
-    the second claim. For one member, these two values differ only if the group contains sticky members of different
+    If two members claim a partition, Java compares ``rival_generation`` of the first member with ``claim_generation``
+    of the second member. For one member, these two values differ only if the group contains sticky members of different
     versions.
 
     >>> from assignors.model import MemberSubscription as Member

@@ -167,9 +167,9 @@ def _what_if() -> AnyPanel:
 def _topic_skew() -> AnyPanel:
     spec = PanelSpec(
         "Topic skew",
-        "Number of surplus partitions of members that have an extra partition in several topics. The range strategy "
-        "can cause topic skew. `Remedy` is a strategy that would remove the skew, or is empty if no such strategy is "
-        "known.",
+        "In each topic, some members have one partition more than others. If the same members have the extra partition "
+        "in several topics, the topics are skewed. The panel counts these extra partitions. `Remedy` is a strategy "
+        "that would remove the skew, or is empty if no such strategy is known.",
         fairness.TOPIC_SKEW.unknown,
         "no known topic skew",
     )

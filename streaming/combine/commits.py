@@ -144,8 +144,8 @@ def last_per_slot(commits: pa.Table, code: Int64Array | None = None) -> pa.Table
     The *window* of a partition contains only the last commit of each slot, and at most WINDOW_COMMITS commits. So the
     result has at most WINDOW_COMMITS commits per key. Slots depend only on timestamps. So commits can be reduced in one
     step or in several steps, with the same result. If a broker's clock goes back, a new commit can belong to an earlier
-    slot. Then the new commit replaces the commit of this slot. If a slot has a tombstone and a commit, the result
-    contains both, because a tombstone removes all earlier commits from the window. `code` is the second result of
+    slot. Then the new commit replaces the commit of this slot. If a slot has a tombstone and a later commit, the result
+    contains both, because the tombstone must still remove the commits of earlier slots. `code` is the second result of
     `key_codes`.
     """
     slot = clipped_times(commits["timestamp_ms"].to_numpy()) // SLOT_MS

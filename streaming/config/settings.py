@@ -85,7 +85,7 @@ class ClusterSettings(Section):
         " [kafka].",
     )
     source_kind: SourceKind | None = Field(
-        None, description="Value of source.kind for this cluster. Default: the value in [source]."
+        None, description="Value of source.kind for this cluster. Default: the value of source.kind."
     )
     checkpoint: AbsolutePath | None = Field(
         None,
@@ -333,7 +333,7 @@ class EvaluationSettings(Section):
         ge=2,
         description="A member is flapping if it leaves the group at least this number of times within"
         " evaluation.storm_window_seconds. A leave counts only if the member joined earlier in this time window."
-        " The rejoin of a static member always counts as a leave.",
+        " If a static member restarts, this always counts as a leave.",
     )
     stuck_after_seconds: Seconds = Field(
         300,

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from streaming.config.types.paths import check_tables_path
 from streaming.demo.load import DemoError
 
 MARKER = "kafka-rebalance-monitor-demo"
@@ -29,10 +30,11 @@ def demo_folder(folder: Path) -> Iterator[Path]:
     files that no demo created, the function raises DemoError and does not change the files.
     """
     folder = folder.absolute()
-    with _convert_os_errors(folder):
+    with _convert_errors(folder):
+        check_tables_path(str(folder / "tables"))
         marker = _lock_marker(folder)
     try:
-        with _convert_os_errors(folder):
+        with _convert_errors(folder):
             _clear(folder)
             (folder / "logs").mkdir()
         yield folder
@@ -41,10 +43,10 @@ def demo_folder(folder: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _convert_os_errors(folder: Path) -> Iterator[None]:
+def _convert_errors(folder: Path) -> Iterator[None]:
     try:
         yield
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise DemoError(f"the folder {folder} cannot be used ({error}): set --folder to a different folder") from error
 
 

@@ -33,7 +33,7 @@ def memory_finding(limit_bytes: int, available_bytes: int, driver_memory: str, c
     needed, with_many_groups = of_clusters + BESIDE_HEAP_BYTES, of_clusters + BESIDE_HEAP_MANY_GROUPS_BYTES
     text = (
         f"{_gib(limit_bytes)} in total, {_gib(available_bytes)} free; the monitor needs {_gib(needed)}, "
-        f"or {_gib(with_many_groups)} with 10,000 groups"
+        f"and {_gib(with_many_groups)} with 10,000 groups"
     )
     if limit_bytes < needed:
         remedy = "use a machine with more memory, raise the memory limit of the container, or lower spark.driver_memory"

@@ -87,7 +87,10 @@ class Users:
         return is_correct
 
     def _decoy(self, name: bytes) -> bytes:
-        """Return the hash for an unknown name. A name always gets the same hash, even after a restart."""
+        """Return the hash with which the password for an unknown name is compared.
+
+        A name always gets the same hash, even after a restart.
+        """
         chosen = int.from_bytes(hmac.new(self._decoy_key, name, hashlib.sha256).digest()[:8], "big")
         return self._decoys[chosen % len(self._decoys)]
 

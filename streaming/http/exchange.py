@@ -4,8 +4,8 @@ The head of a request is its request line and its headers.
 
 1. The handler reads a complete head from memory and writes the response into a list. So the handler never waits for a
    client.
-2. All responses contain all headers in `ALWAYS`, including the error responses of the handler. A header that the
-   application sets replaces the header with the same name in `ALWAYS`.
+2. All responses contain all headers in `ALWAYS`, including the error responses of the handler. If the
+   application sets one of these headers, the response contains the value of the application.
 3. A request line can contain a complete URL instead of a path (RFC 9112, section 3.2.2). The application receives only
    the path and the query of such a URL.
 """

@@ -4,8 +4,9 @@
 - `<cache>/jars/spark.lock` is locked by the process that fills the folder.
 - `<cache>/jars/spark.partial/` is an incomplete set, which is renamed after its verification.
 
-Each use of a set compares its jars with the hashes in jars.lock. `<cache>` is the folder in the environment variable
-REBALANCE_MONITOR_CACHE_DIR. By default, `<cache>` is kafka-rebalance-monitor in $XDG_CACHE_HOME or in ~/.cache.
+Before each use of a set, its jars are compared with the hashes in jars.lock. `<cache>` is the folder in the environment
+variable REBALANCE_MONITOR_CACHE_DIR. By default, `<cache>` is kafka-rebalance-monitor in $XDG_CACHE_HOME or in
+~/.cache.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ def past_reports(  # noqa: PLR0913 - one argument for each table
     lags: Mapping[str, GroupLag],
     incidents: Mapping[str, Incident],
 ) -> Sequence[GroupReport]:
-    """Return the reports, without members, of all groups that have not ended.
+    """Return the reports of all groups that have not ended. The reports contain no members.
 
     Only `conditions` can contain several rows per group.
     """

@@ -1,7 +1,7 @@
 """Selects the metrics, groups and topics that `/metrics` contains, as the settings define.
 
-1. `/metrics` contains a metric for every group if the granularity of the metric is not finer than the setting
-   `granularity`. Metrics with the names of other exporters do not depend on `granularity`.
+1. `/metrics` contains a metric for every group if the metric is as coarse as the setting `granularity`, or coarser.
+   Metrics with the names of other exporters do not depend on `granularity`.
 2. For the K worst groups (`top_k`), `/metrics` also contains all metrics of this project down to the granularity
    `partition`.
 3. `/metrics` contains each metric in `include` for every group. `/metrics` never contains the metrics in `exclude`.

@@ -10,7 +10,7 @@
    coordinator, and the conditions of the last sample at which the cluster was ready.
 4. A deleted group has a report only while it still has committed offsets.
 5. The part of a report that comes from records is cached until its inputs change. The part that comes from a sample is
-   added when a caller requests the report. Most scrapes request only groups with a condition.
+   added when a caller requests the report. Most scrapes request only the reports of groups with an active condition.
 """
 
 from __future__ import annotations

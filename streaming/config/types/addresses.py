@@ -25,7 +25,7 @@ def _check_servers(servers: str) -> str:
 def _check_host(host: str) -> str:
     labels = host.removesuffix(".").split(".")
     if len(host) > _LONGEST_HOST_NAME or not (_is_ip_address(host) or all(map(_LABEL.fullmatch, labels))):
-        raise ValueError("neither an IP address nor a host name: write no scheme and no port")
+        raise ValueError("must be an IP address or a host name, without a scheme and without a port")
     return host
 
 

@@ -65,8 +65,8 @@ def _make_absolute(path: str) -> str:
     return str(absolute_path(path))
 
 
-def _refuse_characters(path: str) -> str:
-    """Refuse a path with characters because of which delta-rs would write to the wrong folder, or could not write."""
+def check_tables_path(path: str) -> str:
+    """Return the path. Raises ValueError if delta-rs could not write to it, or would write to the wrong folder."""
     local = local_path(path)
     if local is None:
         return path
@@ -80,7 +80,7 @@ def _refuse_characters(path: str) -> str:
 
 AbsolutePath = Annotated[str, AfterValidator(_make_absolute), ADDRESS]
 """A path that Spark can access: a local path or a URI."""
-TablesPath = Annotated[AbsolutePath, AfterValidator(_refuse_characters)]
+TablesPath = Annotated[AbsolutePath, AfterValidator(check_tables_path)]
 """A path to which delta-rs can write tables. Only local paths are checked."""
 OptionalFile = Annotated[str, AfterValidator(lambda file: str(absolute_path(file)) if file else "")]
 """A local file. An empty text means that the setting is not set."""

@@ -11,10 +11,10 @@ Rules:
    the sampled count only if the count is certain, and was already known `METADATA_MAX_AGE_MS` before the record. In a
    KIP-848 group, the coordinator computes the assignment and knows each change at once.
 5. If the leader may have known a different count, a sample after the record can show that the topic *has changed* for
-   the leader. First case: the record assigns a partition that does not exist in the sample. Second case: some
-   partitions have no owner although they are not withheld (KIP-429), and these are the partitions with the highest
-   numbers. The second case includes a new topic, in which no partition has an owner. In all other cases, growth does
-   not explain partitions without an owner.
+   the leader. First case: the record assigns a partition that does not exist in the sample. Second case: only the
+   partitions with the highest numbers have no owner, and the coordinator does not withhold these partitions (KIP-429).
+   The second case includes a new topic, in which no partition has an owner. In all other cases, growth does not explain
+   partitions without an owner.
 6. The leader of a classic group certainly knew the sampled racks only if all samples show the same racks: from
    `METADATA_MAX_AGE_MS` before the leader computed the assignment until after the record. If the broker of a replica is
    down, the sample does not contain the rack of the replica. So this outage changes the sampled racks. If a static

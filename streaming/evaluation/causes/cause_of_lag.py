@@ -28,8 +28,8 @@ minutes (`evaluation.lag.rates`). Rules 2 to 9 ignore late partitions that are b
    least HOT_FACTOR times the mean produce rate of all other partitions. If the group has a single partition, rule 9
    applies instead.
 7. `assignment`: a different assignment would help. The produce rate of a late member's partitions exceeds the member's
-   capacity. In the fairest assignment, the produce rate of the busiest member would be below the capacity of every
-   member. Unknown capacities are ignored.
+   capacity. In the fairest assignment, every member could process the produce rate of the busiest member. Unknown
+   capacities are ignored.
 8. `slow_member`, `slow_host`: only one member has late partitions (`slow_member`), or only members on one host have
    late partitions (`slow_host`). There are other members that receive records, are not late, and do not run on the slow
    host. The rule compares the average rates of the late members with the average rates of the other members. The late

@@ -7,8 +7,8 @@ continue after those of `commit_gaps.py`.
     `stuck_after_seconds`. The start time is the time of the first sample that does not contain the topic. A restart of
     the monitor does not change the start time of a missing topic. Topics that match a member's regular expression
     (KIP-848) do not count. A classic client resolves its regular expression itself, so its subscription contains only
-    names. When the client refreshes its metadata, it removes the names of deleted topics from this subscription, so
-    these topics no longer count.
+    names. When the client refreshes its metadata, it removes deleted topics from its subscription. So these topics are
+    no longer missing.
 22. A topic is missing (`ClusterSample.missing_topics`) if two requirements are met. First: the brokers do not know the
     topic. Second: the response of the brokers shows that the monitor has the permission DESCRIBE on the topic name.
     Brokers before Kafka 1.0 return UNKNOWN_TOPIC_OR_PARTITION even without the permission DESCRIBE, so this error alone

@@ -124,8 +124,9 @@ class Rebalance(msgspec.Struct, frozen=True):
 
     `causes` contains all proven causes in the order of `CAUSES`. It can be empty if the change is not a rebalance, and
     is None if unknown. `members` is the number of members after the rebalance. `skipped_generations` is the number of
-    generations without a record since the previous record. Only the kinds `rebalance` and `became_empty` of classic
-    groups have it, because each epoch of other groups has a record. `not_known` contains the names of the missing data.
+    generations without a record since the previous record. It is known only for the kinds `rebalance` and
+    `became_empty` of classic groups. Other groups write a record for each epoch. `not_known` contains the names of the
+    missing data.
     """
 
     position: Position
@@ -174,7 +175,7 @@ class RebalanceBaseline(msgspec.Struct, frozen=True):
 
     @property
     def hides_owners(self) -> bool:
-        """True if the owners before a downgrade are unknown."""
+        """True if the rebalance is a downgrade of the group, and the owners before it are unknown."""
         return self.is_downgrade and self.owners_before is None
 
 

@@ -76,7 +76,7 @@ class Window:
         return [first + timedelta(days) for days in range((last - first).days + 1)]
 
     def by_column(self, items: Sequence[Item], at_ms: Callable[[Item], int]) -> Sequence[Sequence[Item]]:
-        """Return the items of each column that has items. The columns and their items are sorted by time."""
+        """Return one sequence of items per column, without empty columns. Columns and items are sorted by time."""
         columns: dict[int, list[Item]] = {}
         for item in sorted((item for item in items if self.contains(at_ms(item))), key=at_ms):
             columns.setdefault(self.column(at_ms(item)), []).append(item)

@@ -1,4 +1,4 @@
-"""Creates the metrics of the monitor itself, of the brokers' list of groups, and of conditions.
+"""Creates the metrics about the monitor itself, about the brokers' listing of groups, and about conditions.
 
 The metrics have few series, so each scrape creates them again.
 """

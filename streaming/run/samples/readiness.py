@@ -11,8 +11,8 @@ look late. So the cluster is not ready in two cases, until the query has read th
 
 1. A record has been unread for longer than `max_unread_ms`. Some seconds are normal, because a record waits for the end
    of the running batch and for the end of the next batch. The time starts at the first sample after the monitor saw the
-   record. The time ends at the last sample before the monitor read the query's positions. So it does not include the
-   time in which brokers answer slowly.
+   record. The time ends at the last sample before the monitor read the query's positions. So the time in which brokers
+   answer slowly does not count.
 2. The previous sample is older than `max_unread_ms` plus the sampling interval, for example because the machine was
    suspended. So it is unknown since when records have been unread. They can be as old as the previous sample.
 

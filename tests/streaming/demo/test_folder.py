@@ -60,6 +60,13 @@ def test_a_folder_that_cannot_be_created_is_an_error_in_one_line_with_the_remedy
     assert "\n" not in str(refused.value)
 
 
+def test_a_folder_to_which_delta_rs_cannot_write_is_refused_before_anything_starts(tmp_path: Path):
+    """Without this check, the demo started the broker and its groups. The monitor then refused `paths.tables`."""
+    with pytest.raises(DemoError, match=r"demo\^1 cannot be used .*delta-rs .*: set --folder to a different folder"):
+        demo_folder(tmp_path / "demo^1").__enter__()
+    assert not (tmp_path / "demo^1").exists()
+
+
 def test_an_error_inside_the_demo_is_not_reported_as_an_error_of_the_folder(tmp_path: Path):
     with pytest.raises(ConnectionError, match="the broker's"), demo_folder(tmp_path / ".demo"):
         raise ConnectionError("the broker's")
