@@ -7,12 +7,11 @@ constants, and does not use prometheus-client, Spark or a clock.
 - `groups.py` and similar modules: the definitions, one module per subject.
 - `kafka_exporter.py` and `kafka_lag_exporter.py`: metrics with the names and labels of other exporters.
 - `catalogue.py`: all definitions by name.
-- `reference.py`: all definitions as a Markdown page.
 
 The package imports no other package of this project.
 """
 
-from streaming.signals.catalogue import SIGNALS, SUBJECTS, Subject
+from streaming.signals.catalogue import SIGNALS
 from streaming.signals.signal import (
     CLUSTER,
     COUNTER,
@@ -46,10 +45,8 @@ __all__ = [
     "OWN",
     "PARTITION",
     "SIGNALS",
-    "SUBJECTS",
     "TOPIC",
     "Granularity",
     "Signal",
-    "Subject",
     "exported_names",
 ]

@@ -23,7 +23,8 @@ from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, LogEnds
 from streaming.events import GroupEvent, TopicMetadata
 from streaming.group.snapshot import GroupSnapshot
 from streaming.prometheus.metrics import Exporter
-from streaming.signals import SUBJECTS, exported_names
+from streaming.signals import exported_names, monitor
+from streaming.signals.catalogue import signals_of
 from streaming.state.monitor_state import MonitorState
 from tests.streaming.groups import emptied, epoch, member, sampled, target, tombstoned, written
 from tests.streaming.http.answers import answer
@@ -36,13 +37,7 @@ PARTITIONS = 50
 Series = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 Commits = Mapping[tuple[str, str, int], int]
 
-HEALTH = {
-    name
-    for subject in SUBJECTS
-    for signal in subject.signals
-    for name in exported_names(signal)
-    if subject.title == "The monitor itself"
-}
+HEALTH = {name for signal in signals_of(monitor) for name in exported_names(signal)}
 
 
 def exporter_of(monitor_state: MonitorState) -> Exporter:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 from streaming.signals import SIGNALS
-from streaming.signals.reference import metrics_reference
-from tests.metrics_reference import METRICS
+from tests.metrics_reference import METRICS, metrics_reference
 
 
 def test_the_reference_is_generated_from_the_current_definitions() -> None:
