@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from streaming.evaluation.incidents.evidence import NO_COORDINATOR
 from streaming.evaluation.incidents.incident import Incident
@@ -63,16 +63,6 @@ class StoredIncidents:
     error: str | None = None
 
 
-class IncidentTable(Protocol):
-    """Reads the table of incidents of one cluster."""
-
-    def recent(self, now_ms: int) -> StoredIncidents:
-        """Return the incidents that recently changed, without their evidence."""
-
-    def find(self, incident_id: str, now_ms: int) -> StoredIncidents:
-        """Return the incident with this id. The result is empty if no such incident exists."""
-
-
 @dataclass(frozen=True, slots=True)
 class IncidentListing:
     """The selected incidents in the order of rule 3. If a table cannot be read, `error` contains the reason.
@@ -104,14 +94,6 @@ class IncidentLag(NamedTuple):
     unknown_groups: int = 0
 
 
-FoundIncident = tuple[tuple[WatchedCluster, IncidentEntry] | None, str | None]
-"""The result of `find_incident`: the incident with its cluster, and an error.
-
-The incident is None if the monitor did not find it. The error is the reason why a table that possibly contains the
-incident could not be read.
-"""
-
-
 def incident_entry(known: KnownIncident) -> IncidentEntry:
     """Compute the cause, the section of the runbook, and the sentences of an incident."""
     incident, is_current = known
@@ -124,11 +106,10 @@ def open_incidents(clusters: Sequence[WatchedCluster]) -> Sequence[KnownIncident
     return sorted((one for watched in clusters for one in _at_last_sample(watched)), key=_list_order)
 
 
-def list_incidents(clusters: Sequence[tuple[WatchedCluster, IncidentTable]], group_id: str | None) -> IncidentListing:
+def list_incidents(clusters: Sequence[tuple[WatchedCluster, StoredIncidents]], group_id: str | None) -> IncidentListing:
     """Return the incidents of the clusters (rule 1). If `group_id` is set, select incidents by group (rule 2)."""
     found, error = list[KnownIncident | IncidentEntry](), None
-    for watched, reader in clusters:
-        stored = reader.recent(watched.now_ms)
+    for watched, stored in clusters:
         current = {one.incident_id for one in watched.view.incidents}
         found += _at_last_sample(watched)
         found += [one for one in stored.entries if one.incident.incident_id not in current]
@@ -154,19 +135,12 @@ def lag_at_last_sample(watched: WatchedCluster, incident: Incident) -> IncidentL
     return IncidentLag(most_behind, sum(one.is_blocked or bool(one.lag.unknown) for one in reports))
 
 
-def find_incident(clusters: Sequence[tuple[WatchedCluster, IncidentTable]], incident_id: str) -> FoundIncident:
-    """Search the clusters for the incident with this id."""
-    for watched, _ in clusters:
-        for known in _at_last_sample(watched):
-            if known.incident.incident_id == incident_id:
-                return (watched, incident_entry(known)), None
-    error = None
-    for watched, reader in clusters:
-        stored = reader.find(incident_id, watched.now_ms)
-        if stored.entries:
-            return (watched, stored.entries[0]), None
-        error = error or stored.error
-    return None, error
+def find_open_incident(watched: WatchedCluster, incident_id: str) -> IncidentEntry | None:
+    """Return the incident with this id if it was open at the last sample."""
+    for known in _at_last_sample(watched):
+        if known.incident.incident_id == incident_id:
+            return incident_entry(known)
+    return None
 
 
 def _at_last_sample(watched: WatchedCluster) -> Sequence[KnownIncident]:

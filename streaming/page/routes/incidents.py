@@ -13,9 +13,9 @@ from streaming.page.addresses import Address, argument
 from streaming.page.api.as_json import incident_json, incidents_json, monitor_json, monitors_json
 from streaming.page.finding.paging import page_of
 from streaming.page.incidents.listing import (
-    FoundIncident,
+    IncidentEntry,
     IncidentListing,
-    find_incident,
+    find_open_incident,
     lag_at_last_sample,
     list_incidents,
 )
@@ -23,6 +23,13 @@ from streaming.page.page_input import WatchedCluster
 from streaming.page.routes.answers import FOUND, NOT_FOUND, TEXT, UNAVAILABLE, Answer, Site, document, error
 
 _PAGE, _API = "/incidents", "/api/v1/incidents"
+
+_FoundIncident = tuple[tuple[WatchedCluster, IncidentEntry] | None, str | None]
+"""The result of `_find`: the incident with its cluster, and an error.
+
+The incident is None if the monitor did not find it. The error is the reason why a table that possibly contains the
+incident could not be read.
+"""
 
 
 def answer_incidents(site: Site, path: str, query: str) -> Answer | None:
@@ -43,7 +50,8 @@ def answer_incidents(site: Site, path: str, query: str) -> Answer | None:
 
 def _list(site: Site, query: str) -> tuple[Sequence[WatchedCluster], IncidentListing]:
     clusters = [(one.watch(), one.incidents) for one in site.select_clusters(query)]
-    return [watched for watched, _ in clusters], list_incidents(clusters, argument(query, "group"))
+    stored = [(watched, reader.recent(watched.now_ms)) for watched, reader in clusters]
+    return [watched for watched, _ in clusters], list_incidents(stored, argument(query, "group"))
 
 
 def _list_page(site: Site, query: str) -> Answer:
@@ -64,9 +72,21 @@ def _list_page(site: Site, query: str) -> Answer:
     )
 
 
-def _find(site: Site, incident_id: str) -> tuple[Sequence[WatchedCluster], FoundIncident]:
+def _find(site: Site, incident_id: str) -> tuple[Sequence[WatchedCluster], _FoundIncident]:
+    """Search all clusters for the incident with this id. Read the tables only if no open incident has this id."""
     clusters = [(one.watch(), one.incidents) for one in site.clusters]
-    return [watched for watched, _ in clusters], find_incident(clusters, incident_id)
+    all_watched = [watched for watched, _ in clusters]
+    for watched in all_watched:
+        entry = find_open_incident(watched, incident_id)
+        if entry is not None:
+            return all_watched, ((watched, entry), None)
+    reason = None
+    for watched, reader in clusters:
+        stored = reader.find(incident_id, watched.now_ms)
+        if stored.entries:
+            return all_watched, ((watched, stored.entries[0]), None)
+        reason = reason or stored.error
+    return all_watched, (None, reason)
 
 
 def _incident_page(site: Site, incident_id: str, query: str) -> Answer:
