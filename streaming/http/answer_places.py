@@ -15,33 +15,20 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Generic, Protocol, TypeVar
+
+from streaming.http.connection import Client
 
 
-class Client(Protocol):
-    """A client whose request is complete."""
-
-    @property
-    def address(self) -> str:
-        """The client address to which the limits apply."""
-
-    def hang_up(self) -> None:
-        """Cancel the task of this connection."""
-
-
-C = TypeVar("C", bound=Client)
-
-
-class AnswerPlaces(Generic[C]):
+class AnswerPlaces:
     """Manages the places of all requests. Only the thread of the event loop may call the methods."""
 
     def __init__(self, limit: int, limit_of_address: int) -> None:
         self._limit = limit
         self._limit_of_address = limit_of_address
-        self._holders: dict[C, bool] = {}  # oldest first; the value is True if the client reads slowly
-        self._waiting: dict[C, asyncio.Future[None]] = {}  # oldest first
+        self._holders: dict[Client, bool] = {}  # oldest first; the value is True if the client reads slowly
+        self._waiting: dict[Client, asyncio.Future[None]] = {}  # oldest first
 
-    def has_place(self, client: C) -> bool:
+    def has_place(self, client: Client) -> bool:
         """Return True if this client has a place."""
         return client in self._holders
 
@@ -50,7 +37,7 @@ class AnswerPlaces(Generic[C]):
         return sum(client.address == address for client in (*self._holders, *self._waiting))
 
     @asynccontextmanager
-    async def place(self, client: C) -> AsyncIterator[None]:
+    async def place(self, client: Client) -> AsyncIterator[None]:
         """Wait for a place. The client has the place until the end of the `with` block."""
         granted = self._waiting[client] = asyncio.get_running_loop().create_future()
         try:
@@ -62,7 +49,7 @@ class AnswerPlaces(Generic[C]):
             self._holders.pop(client, None)
             self._assign()
 
-    def mark_slow(self, client: C) -> None:
+    def mark_slow(self, client: Client) -> None:
         """Record that a client reads its response slowly. Then a request can take the client's place (rule 3)."""
         if client in self._holders:
             self._holders[client] = True
@@ -75,7 +62,7 @@ class AnswerPlaces(Generic[C]):
             self._holders[client] = False
             self._waiting.pop(client).set_result(None)
 
-    def _next_client(self) -> C | None:
+    def _next_client(self) -> Client | None:
         places = self._places_by_address()
         candidates = [
             client
@@ -84,7 +71,7 @@ class AnswerPlaces(Generic[C]):
         ]
         return min(candidates, key=lambda client: places[client.address], default=None)
 
-    def _take_place_for(self, client: C) -> bool:
+    def _take_place_for(self, client: Client) -> bool:
         """Free the place of a slow client for `client` (rule 3). Return False if no client can lose its place."""
         places = self._places_by_address()
         fewest = places[client.address] + 2

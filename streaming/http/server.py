@@ -24,12 +24,11 @@ import ipaddress
 import logging
 import socket
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import suppress
 
 from streaming.http.access import Certificate
 from streaming.http.answer_places import AnswerPlaces
+from streaming.http.connection import Client
 from streaming.http.exchange import Application, Gateway, path_of, plain_answer, run_in_thread
 from streaming.http.listener import open_listener
 
@@ -48,37 +47,6 @@ _RETRY_SECONDS = 0.1
 _PIECE_BYTES = 64 << 10
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(eq=False, slots=True)
-class _Client:
-    """One accepted connection. The limits apply to the client's `address`, which can be a network of several hosts."""
-
-    connection: socket.socket
-    host: str
-    address: str
-    task: asyncio.Task[None] | None = None
-    writer: asyncio.StreamWriter | None = None
-
-    def hang_up(self) -> None:
-        """Cancel the task of this connection, even if the task is waiting."""
-        if self.task is not None:
-            self.task.cancel()
-
-    def close(self) -> None:
-        if self.writer is not None:
-            self.writer.transport.abort()
-        else:
-            self.connection.close()
-
-    @contextmanager
-    def deadline(self, seconds: float) -> Iterator[None]:
-        """Cancel the task of this connection if the `with` block takes longer than `seconds`."""
-        timer = asyncio.get_running_loop().call_later(seconds, self.hang_up)
-        try:
-            yield
-        finally:
-            timer.cancel()
 
 
 class Server:
@@ -100,8 +68,8 @@ class Server:
         self._gateway = Gateway(application, host, self.port)
         self._certificate = certificate
         self._probes = probes
-        self._clients: dict[_Client, None] = {}  # oldest first
-        self._places = AnswerPlaces[_Client](MAX_ANSWERS, MAX_ANSWERS // 2)
+        self._clients: dict[Client, None] = {}  # oldest first
+        self._places = AnswerPlaces(MAX_ANSWERS, MAX_ANSWERS // 2)
         self._probe_places = asyncio.Semaphore(MAX_PROBES)
         self._loop = asyncio.new_event_loop()
         self._loop.set_exception_handler(
@@ -149,16 +117,16 @@ class Server:
             self._forget(oldest)
 
     def _start_client(self, connection: socket.socket, host: str) -> None:
-        client = _Client(connection, host, client_network(host))
+        client = Client(connection, host, client_network(host))
         self._clients[client] = None
         client.task = self._loop.create_task(self._serve_client(client))
         client.task.add_done_callback(lambda _: self._forget(client))
 
-    def _forget(self, client: _Client) -> None:
+    def _forget(self, client: Client) -> None:
         self._clients.pop(client, None)
         client.close()
 
-    async def _serve_client(self, client: _Client) -> None:
+    async def _serve_client(self, client: Client) -> None:
         """Read one request and answer it (rule 2). Log errors of the client only at the level DEBUG."""
         try:
             with client.deadline(HEAD_SECONDS):
@@ -170,7 +138,7 @@ class Server:
         except (OSError, asyncio.CancelledError):
             _log.debug("a connection to the HTTP port failed", exc_info=True)
 
-    async def _connect(self, client: _Client) -> asyncio.StreamReader:
+    async def _connect(self, client: Client) -> asyncio.StreamReader:
         reader = asyncio.StreamReader(limit=MAX_HEAD_BYTES, loop=self._loop)
         protocol = asyncio.StreamReaderProtocol(reader, loop=self._loop)
         context = self._certificate.current() if self._certificate else None
@@ -179,7 +147,7 @@ class Server:
         client.writer = asyncio.StreamWriter(transport, protocol, reader, self._loop)
         return reader
 
-    async def _answer(self, client: _Client, head: bytes) -> None:
+    async def _answer(self, client: Client, head: bytes) -> None:
         if path_of(head) in self._probes:
             async with self._probe_places:
                 await self._exchange(client, head)
@@ -190,7 +158,7 @@ class Server:
         async with self._places.place(client):
             await self._exchange(client, head)
 
-    async def _exchange(self, client: _Client, head: bytes) -> None:
+    async def _exchange(self, client: Client, head: bytes) -> None:
         if client.writer is not None and not client.writer.is_closing():
             pieces = await run_in_thread(lambda: self._gateway.answer(head, client.host))
             slow = self._loop.call_later(SLOW_SECONDS, self._places.mark_slow, client)
@@ -228,7 +196,7 @@ async def _read_head(reader: asyncio.StreamReader) -> bytes:
     return bytes(head)
 
 
-async def _send(client: _Client, pieces: list[bytes]) -> None:
+async def _send(client: Client, pieces: list[bytes]) -> None:
     """Send a response (rule 2). Each piece is so small that even a slow client can read it in SILENCE_SECONDS.
 
     The operating system can still send bytes after the function returns.
@@ -244,7 +212,7 @@ async def _send(client: _Client, pieces: list[bytes]) -> None:
                     await writer.drain()
 
 
-async def _close(client: _Client) -> None:
+async def _close(client: Client) -> None:
     """Close the connection. With TLS, wait until the client also closes the connection (rule 2)."""
     if client.writer is not None:
         client.writer.close()

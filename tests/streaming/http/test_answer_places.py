@@ -29,7 +29,7 @@ class Requests:
     """Requests that wait for a place or have one."""
 
     def __init__(self, limit: int, limit_of_address: int) -> None:
-        self.places = AnswerPlaces[FakeClient](limit, limit_of_address)
+        self.places = AnswerPlaces(limit, limit_of_address)
 
     async def arrive(self, *addresses: str) -> list[FakeClient]:
         """Start a request of each of these addresses."""
