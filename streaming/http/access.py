@@ -135,7 +135,7 @@ def read_users(file: str) -> Users:
     return Users(hashes)
 
 
-class _Reloaded(Generic[T]):
+class Reloaded(Generic[T]):
     """The content of files, which is loaded again after a change (rules 4 and 5). `load` raises AccessError."""
 
     def __init__(self, name: str, load: Callable[..., T], *files: str) -> None:
@@ -174,30 +174,12 @@ class _Reloaded(Generic[T]):
         return tuple(_FileVersion(one.st_ctime_ns, one.st_mtime_ns, one.st_ino, one.st_size) for one in stats)
 
 
-class Certificate(_Reloaded[ssl.SSLContext]):
-    """The server's certificate and key. Raises AccessError if the key does not match the certificate."""
-
-    def __init__(self, certificate_file: str, key_file: str) -> None:
-        super().__init__("certificate", _load_context, certificate_file, key_file)
-
-
-class UsersFile(_Reloaded[Users]):
-    """The users in a users file. Raises the same errors as `read_users`."""
-
-    def __init__(self, file: str) -> None:
-        super().__init__("users file", read_users, file)
-
-    def admits(self, authorization: str | None) -> bool:
-        """Return True if `Users.admits` returns True for the users in the file."""
-        return self.current().admits(authorization)
-
-
 @dataclass(frozen=True, slots=True)
 class Access:
     """The protection of the port: an optional certificate for TLS and optional users for basic authentication."""
 
-    certificate: Certificate | None = None
-    users: Users | UsersFile | None = None
+    certificate: Reloaded[ssl.SSLContext] | None = None
+    users: Reloaded[Users] | None = None
 
 
 UNPROTECTED = Access()
@@ -205,8 +187,12 @@ UNPROTECTED = Access()
 
 def read_access(metrics: MetricsSettings) -> Access:
     """Read the files of the port. Raises AccessError if one of the files cannot be used."""
-    certificate = Certificate(metrics.tls_certificate_file, metrics.tls_key_file) if metrics.tls_key_file else None
-    return Access(certificate, UsersFile(metrics.basic_auth_users_file) if metrics.basic_auth_users_file else None)
+    certificate = users = None
+    if metrics.tls_key_file:
+        certificate = Reloaded("certificate", _load_context, metrics.tls_certificate_file, metrics.tls_key_file)
+    if metrics.basic_auth_users_file:
+        users = Reloaded("users file", read_users, metrics.basic_auth_users_file)
+    return Access(certificate, users)
 
 
 class _FileVersion(NamedTuple):

@@ -16,7 +16,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable
 
-from streaming.http.access import UNPROTECTED, Access, Users, UsersFile
+from streaming.http.access import UNPROTECTED, Access, Reloaded, Users
 from streaming.http.compression import compress_gzip
 from streaming.http.exchange import Application, Environ, Headers, StartResponse
 from streaming.http.negotiation import accepts_gzip, select_encoder
@@ -48,7 +48,9 @@ class MetricsServer:
         pages: Application = not_found,
         access: Access = UNPROTECTED,
     ) -> None:
-        application = _with_passwords(_with_routes(_metrics_application(exposition), pages), access.users)
+        application = _with_routes(_metrics_application(exposition), pages)
+        if access.users is not None:
+            application = _with_passwords(application, access.users)
         self._server = Server(host, port, application, access.certificate, PUBLIC_PATHS)
         self._thread = threading.Thread(target=self._server.serve_forever, name="http", daemon=True)
         self._thread.start()
@@ -93,10 +95,10 @@ def _with_routes(metrics: Application, pages: Application) -> Application:
     return answer
 
 
-def _with_passwords(application: Application, users: Users | UsersFile | None) -> Application:
+def _with_passwords(application: Application, users: Reloaded[Users]) -> Application:
     def answer(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        is_public = users is None or environ["PATH_INFO"] in PUBLIC_PATHS
-        if is_public or users.admits(environ.get("HTTP_AUTHORIZATION")):  # type: ignore[union-attr]
+        is_public = environ["PATH_INFO"] in PUBLIC_PATHS
+        if is_public or users.current().admits(environ.get("HTTP_AUTHORIZATION")):
             return application(environ, start_response)
         challenge = ("WWW-Authenticate", 'Basic realm="kafka-rebalance-monitor", charset="UTF-8"')
         return _status_response(start_response, "401 Unauthorized", challenge)

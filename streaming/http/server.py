@@ -23,10 +23,11 @@ import asyncio
 import ipaddress
 import logging
 import socket
+import ssl
 from collections import Counter
 from contextlib import suppress
 
-from streaming.http.access import Certificate
+from streaming.http.access import Reloaded
 from streaming.http.answer_places import AnswerPlaces
 from streaming.http.connection import Client
 from streaming.http.exchange import Application, Gateway, path_of, plain_answer, run_in_thread
@@ -60,7 +61,7 @@ class Server:
         host: str,
         port: int,
         application: Application,
-        certificate: Certificate | None = None,
+        certificate: Reloaded[ssl.SSLContext] | None = None,
         probes: frozenset[str] = frozenset(),
     ) -> None:
         self._listener = open_listener(host, port)

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import bcrypt
 import pytest
-import trustme
 
 from streaming.config.environment import ENVIRONMENT_PREFIX
 from streaming.config.load import Settings
-from streaming.config.settings import PathSettings
+from streaming.config.settings import MetricsSettings, PathSettings
 from streaming.errors import STAYS
-from streaming.http.access import Access, Certificate, Users
+from streaming.http.access import read_access
 from streaming.http.exchange import Environ, StartResponse
 from streaming.http.routes import MetricsServer
+from tests.streaming.http.test_access import pem_files, users_file
 
 ROOT = Path(__file__).parents[2]
 IMAGE = ROOT / "deploy" / "image"
@@ -152,8 +152,12 @@ def test_the_health_check_fails_if_the_port_does_not_answer():
 @pytest.mark.parametrize("has_users", [False, True])
 def test_the_health_check_works_with_and_without_tls_and_passwords(tmp_path: Path, has_tls: bool, has_users: bool):
     """The check uses TLS if the port does, does not verify the certificate, and sends no password."""
-    users = Users({"prometheus": bcrypt.hashpw(b"secret", bcrypt.gensalt(4))}) if has_users else None
-    access = Access(certificate(tmp_path) if has_tls else None, users)
+    certificate_file, key_file = pem_files(tmp_path, host="monitor.example") if has_tls else ("", "")
+    hashed = bcrypt.hashpw(b"secret", bcrypt.gensalt(4)).decode()
+    users = users_file(tmp_path, f"prometheus:{hashed}\n") if has_users else ""
+    access = read_access(
+        MetricsSettings(tls_certificate_file=certificate_file, tls_key_file=key_file, basic_auth_users_file=users)
+    )
     pages = {"/-/healthy": "200 OK"}
 
     def answer(environ: Environ, start_response: StartResponse) -> list[bytes]:
@@ -167,15 +171,6 @@ def test_the_health_check_works_with_and_without_tls_and_passwords(tmp_path: Pat
         assert not is_healthy(server.port)
     finally:
         server.close()
-
-
-def certificate(folder: Path) -> Certificate:
-    """Create a certificate for a name that is not the loopback address."""
-    issued = trustme.CA().issue_cert("monitor.example")
-    issued.private_key_pem.write_to_path(folder / "key.pem")
-    (folder / "key.pem").chmod(0o600)
-    issued.cert_chain_pems[0].write_to_path(folder / "certificate.pem")
-    return Certificate(str(folder / "certificate.pem"), str(folder / "key.pem"))
 
 
 def test_spark_on_kubernetes_starts_an_executor_with_the_variables_of_the_pod(tmp_path: Path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import ssl
 from pathlib import Path
 
 import bcrypt
@@ -12,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streaming.http.access
-from streaming.http.access import AccessError, Certificate, Users, UsersFile, read_users
+from streaming.config.settings import MetricsSettings
+from streaming.http.access import AccessError, Reloaded, Users, read_access, read_users
 from tests.streaming.security.pem import write_pem_files
 
 CHEAP = bcrypt.gensalt(4)
@@ -161,15 +163,23 @@ def pem_files(folder: Path, host: str = "127.0.0.1", authority: trustme.CA | Non
     return str(certificate), str(key)
 
 
+def read_certificate(certificate_file: str, key_file: str) -> Reloaded[ssl.SSLContext]:
+    """Return the certificate of a port with these settings."""
+    settings = MetricsSettings(tls_certificate_file=certificate_file, tls_key_file=key_file)
+    certificate = read_access(settings).certificate
+    assert certificate is not None
+    return certificate
+
+
 def test_files_that_are_not_a_certificate_and_its_key_are_refused(tmp_path: Path) -> None:
     certificate, key = pem_files(tmp_path)
     with pytest.raises(AccessError, match="are not a certificate and its key"):
-        Certificate(key, key)
+        read_certificate(key, key)
     Path(key).chmod(0o604)
     with pytest.raises(AccessError, match="chmod 600"):
-        Certificate(certificate, key)
+        read_certificate(certificate, key)
     with pytest.raises(AccessError, match="nowhere cannot be read"):
-        Certificate(certificate, str(tmp_path / "nowhere"))
+        read_certificate(certificate, str(tmp_path / "nowhere"))
 
 
 def test_an_encrypted_key_is_refused_without_a_password_prompt(tmp_path: Path) -> None:
@@ -179,7 +189,7 @@ def test_an_encrypted_key_is_refused_without_a_password_prompt(tmp_path: Path) -
     """
     write_pem_files(tmp_path, trustme.CA())
     with pytest.raises(AccessError, match="the key is encrypted"):
-        Certificate(str(tmp_path / "client.pem"), str(tmp_path / "locked.key"))
+        read_certificate(str(tmp_path / "client.pem"), str(tmp_path / "locked.key"))
 
 
 def set_settle_seconds(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
@@ -193,7 +203,7 @@ def test_a_new_certificate_with_the_old_key_leaves_the_old_pair_in_use(
     set_settle_seconds(monkeypatch, 0)
     caplog.set_level("INFO", "streaming.http.access")
     certificate_file, key_file = pem_files(tmp_path)
-    certificate = Certificate(certificate_file, key_file)
+    certificate = read_certificate(certificate_file, key_file)
     old = certificate.current()
     (tmp_path / "renewed").mkdir()
     renewed, renewed_key = pem_files(tmp_path / "renewed")
@@ -210,7 +220,7 @@ def test_a_new_certificate_with_the_old_key_leaves_the_old_pair_in_use(
 def test_a_half_written_chain_leaves_the_old_pair_in_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rule 5: between two certificates of the chain, the file was valid. Clients then got an incomplete chain."""
     certificate_file, key_file = pem_files(tmp_path)
-    certificate = Certificate(certificate_file, key_file)
+    certificate = read_certificate(certificate_file, key_file)
     old = certificate.current()
     (tmp_path / "renewed").mkdir()
     renewed, renewed_key = pem_files(tmp_path / "renewed", authority=trustme.CA().create_child_ca())
@@ -234,7 +244,7 @@ def test_a_certificate_that_changes_while_it_is_loaded_is_discarded(
     """Rule 5: the loaded certificate can have the chain of one file and the end of another."""
     set_settle_seconds(monkeypatch, 0)
     certificate_file, key_file = pem_files(tmp_path)
-    certificate = Certificate(certificate_file, key_file)
+    certificate = read_certificate(certificate_file, key_file)
     old = certificate.current()
     pem_files(tmp_path)
     load, changes = streaming.http.access._load_context, ["a comment\n", ""]
@@ -256,7 +266,7 @@ def test_a_file_that_vanishes_during_a_renewal_leaves_the_old_pair_in_use(
 ) -> None:
     set_settle_seconds(monkeypatch, 0)
     certificate_file, key_file = pem_files(tmp_path)
-    certificate = Certificate(certificate_file, key_file)
+    certificate = read_certificate(certificate_file, key_file)
     old = certificate.current()
     check = streaming.http.access._check_private
 
@@ -281,7 +291,7 @@ def test_a_key_gets_its_mode_after_its_content(tmp_path: Path, monkeypatch: pyte
     """After `cp key.pem ... && chmod 600`, the new key was never used. The time of the content did not change."""
     set_settle_seconds(monkeypatch, 0)
     certificate_file, key_file = pem_files(tmp_path)
-    certificate = Certificate(certificate_file, key_file)
+    certificate = read_certificate(certificate_file, key_file)
     old = certificate.current()
     pem_files(tmp_path)
     Path(key_file).chmod(0o644)
@@ -301,10 +311,11 @@ def test_a_changed_users_file_is_used_without_a_restart_and_a_bad_one_is_not(
         users_file(tmp_path, f"{name}:{hash_password(SECRET).decode()}\n", mode)
 
     write("old")
-    users = UsersFile(str(tmp_path / "users"))
-    assert users.admits(basic("old", SECRET))
+    users = read_access(MetricsSettings(basic_auth_users_file=str(tmp_path / "users"))).users
+    assert users is not None
+    assert users.current().admits(basic("old", SECRET))
     write("new")
-    assert [users.admits(basic(name, SECRET)) for name in ("old", "new")] == [False, True]
+    assert [users.current().admits(basic(name, SECRET)) for name in ("old", "new")] == [False, True]
     for damage in (
         lambda: write("bad", 0o644),
         lambda: users_file(tmp_path, "bad:plain\n"),
@@ -312,9 +323,9 @@ def test_a_changed_users_file_is_used_without_a_restart_and_a_bad_one_is_not(
     ):
         caplog.clear()
         damage()
-        assert [users.admits(basic(name, SECRET)) for name in ("bad", "new", "new")] == [False, True, True]
+        assert [users.current().admits(basic(name, SECRET)) for name in ("bad", "new", "new")] == [False, True, True]
         assert [record.message.partition(":")[0] for record in caplog.records] == [
             "the renewed users file cannot be used. The old users file stays in use"
         ]
     write("old")
-    assert users.admits(basic("old", SECRET))
+    assert users.current().admits(basic("old", SECRET))

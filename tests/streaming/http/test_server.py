@@ -16,11 +16,12 @@ import pytest
 import trustme
 
 import streaming.http.access
-from streaming.http.access import Access, Certificate, Users
+from streaming.config.settings import MetricsSettings
+from streaming.http.access import Access, read_access
 from streaming.http.exchange import Environ, Gateway, StartResponse
 from streaming.http.routes import MetricsServer
 from tests.streaming.http.clients import answer_to, connect_to
-from tests.streaming.http.test_access import pem_files
+from tests.streaming.http.test_access import pem_files, read_certificate, users_file
 from tests.streaming.http.test_http import one
 
 
@@ -197,7 +198,7 @@ def test_a_request_that_is_too_long_gets_the_status_of_its_long_part(head: bytes
     assert answer.startswith(b"HTTP/1.0 " + status)
 
 
-GUARDED = Users({"prometheus": bcrypt.hashpw(b"secret", bcrypt.gensalt(4))})
+USERS_LINE = f"prometheus:{bcrypt.hashpw(b'secret', bcrypt.gensalt(4)).decode()}\n"
 RIGHT = "Basic " + base64.b64encode(b"prometheus:secret").decode()
 
 
@@ -216,9 +217,10 @@ RIGHT = "Basic " + base64.b64encode(b"prometheus:secret").decode()
     ],
 )
 def test_with_users_only_probes_are_answered_without_a_password(
-    path: str, headers: dict[str, str], status: int, why: str
+    tmp_path: Path, path: str, headers: dict[str, str], status: int, why: str
 ) -> None:
-    server = MetricsServer("127.0.0.1", 0, one, pages, Access(users=GUARDED))
+    access = read_access(MetricsSettings(basic_auth_users_file=users_file(tmp_path, USERS_LINE)))
+    server = MetricsServer("127.0.0.1", 0, one, pages, access)
     try:
         answer, _ = ask(server, path=path, **headers)
     finally:
@@ -249,7 +251,7 @@ def ask_tls(server: MetricsServer, context: ssl.SSLContext) -> bytes:
 
 @pytest.fixture
 def over_tls(tmp_path: Path, authority: trustme.CA) -> Iterator[MetricsServer]:
-    certificate = Certificate(*pem_files(tmp_path, authority=authority))
+    certificate = read_certificate(*pem_files(tmp_path, authority=authority))
     served = MetricsServer("127.0.0.1", 0, one, pages, Access(certificate))
     yield served
     served.close()

@@ -18,12 +18,13 @@ import trustme
 import streaming.http.access
 import streaming.http.exchange
 import streaming.http.server
-from streaming.http.access import Access, Certificate, Users
+from streaming.config.settings import MetricsSettings
+from streaming.http.access import UNPROTECTED, Access, read_access
 from streaming.http.exchange import Environ, StartResponse
 from streaming.http.routes import MetricsServer
 from streaming.http.server import MAX_WAITING
 from tests.streaming.http.clients import answer_to, connect_to, is_closed_by_server, still_waits
-from tests.streaming.http.test_access import pem_files
+from tests.streaming.http.test_access import pem_files, read_certificate, users_file
 from tests.streaming.http.test_http import one
 
 HERE, ELSEWHERE, ATTACKERS = "127.0.0.1", "127.0.0.2", ("127.0.0.3", "127.0.0.4")
@@ -63,7 +64,7 @@ def set_limits(limits: pytest.MonkeyPatch, **values: float) -> None:
 
 
 @contextmanager
-def run_server(pages: Pages, access: Access = Access()) -> Iterator[MetricsServer]:  # noqa: B008 - a frozen value
+def run_server(pages: Pages, access: Access = UNPROTECTED) -> Iterator[MetricsServer]:
     server = MetricsServer("127.0.0.1", 0, one, pages, access)
     try:
         yield server
@@ -245,15 +246,16 @@ def test_two_addresses_cannot_use_all_places(pages: Pages, limits: pytest.Monkey
 
 
 def test_wrong_passwords_of_two_addresses_do_not_refuse_other_addresses(
-    pages: Pages, limits: pytest.MonkeyPatch
+    tmp_path: Path, pages: Pages, limits: pytest.MonkeyPatch
 ) -> None:
     """Rule 4: their requests waited for the check of the passwords. Scrapes of other addresses got the status 503."""
     set_limits(limits, MAX_ANSWERS=4, MAX_REQUESTS=4)
     permits = threading.Semaphore(1)
     limits.setattr(streaming.http.access.bcrypt, "checkpw", lambda password, _: permits.acquire() and password == b"y")
-    hashes = {"prometheus": b"$2y$05$" + b"x" * 53}
+    file = users_file(tmp_path, "prometheus:$2y$05$" + "x" * 53)
+    access = read_access(MetricsSettings(basic_auth_users_file=file))
     right, wrong = (b"Authorization: Basic " + base64.b64encode(b"prometheus:" + word) for word in (b"y", b"n"))
-    with run_server(pages, Access(users=Users(hashes))) as server, ExitStack() as stack:
+    with run_server(pages, access) as server, ExitStack() as stack:
 
         def scrape(header: bytes, source: str) -> socket.socket:
             connection = stack.enter_context(connect_to(server, source))
@@ -301,7 +303,7 @@ def test_a_slow_tls_handshake_blocks_no_other_client_and_ends(
     authority = trustme.CA()
     tls_context = ssl.create_default_context()
     authority.configure_trust(tls_context)
-    access = Access(Certificate(*pem_files(tmp_path, authority=authority)))
+    access = Access(read_certificate(*pem_files(tmp_path, authority=authority)))
     with run_server(pages, access) as server, ExitStack() as stack:
         silent = stack.enter_context(connect_to(server))
         slow = stack.enter_context(connect_to(server))
@@ -322,7 +324,7 @@ def test_tls_clients_that_never_close_block_no_other_client(
     authority = trustme.CA()
     tls_context = ssl.create_default_context()
     authority.configure_trust(tls_context)
-    access = Access(Certificate(*pem_files(tmp_path, authority=authority)))
+    access = Access(read_certificate(*pem_files(tmp_path, authority=authority)))
     with run_server(pages, access) as server, ExitStack() as stack:
 
         def connect() -> ssl.SSLSocket:
