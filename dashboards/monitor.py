@@ -18,7 +18,7 @@ from dashboards.panels import (
     stat_panel,
     timeline_panel,
 )
-from dashboards.promql import CLUSTERS, Scope, sum_by
+from dashboards.promql import CLUSTERS, Scope
 from dashboards.runbook import firing_alerts_panel
 from dashboards.tables import Column, Label, Measure, ranked_table
 from dashboards.words import ACT, ANY, FINE, NONE, SOME, WATCH, Steps, value_mapping
@@ -144,7 +144,8 @@ def _unread() -> AnyPanel:
         "the monitor reads.",
         monitor.OFFSETS_TOPIC_LAG.unknown,
     )
-    return line_panel(spec, [Query(sum_by("cluster", CLUSTERS.series(monitor.OFFSETS_TOPIC_LAG)), "{{cluster}}")])
+    unread = f"sum by (cluster) ({CLUSTERS.series(monitor.OFFSETS_TOPIC_LAG)})"
+    return line_panel(spec, [Query(unread, "{{cluster}}")])
 
 
 def _blocked() -> AnyPanel:
@@ -155,7 +156,7 @@ def _blocked() -> AnyPanel:
         "a long time, find its producer with `kafka-transactions.sh find-hanging`.",
         monitor.OFFSETS_TOPIC_BLOCKED.unknown,
     )
-    blocked = sum_by("cluster", CLUSTERS.series(monitor.OFFSETS_TOPIC_BLOCKED))
+    blocked = f"sum by (cluster) ({CLUSTERS.series(monitor.OFFSETS_TOPIC_BLOCKED)})"
     return line_panel(spec, [Query(blocked, "{{cluster}}")], DisplayOptions(steps=ANY))
 
 
@@ -165,7 +166,7 @@ def _read() -> AnyPanel:
         "Number of records per second that the monitor read in all selected clusters. Nearly all records are commits.",
         "Either the monitor read no record at that time, or Prometheus did not scrape the monitor.",
     )
-    rate = sum_by("kind", CLUSTERS.rate(monitor.RECORDS_READ))
+    rate = f"sum by (kind) ({CLUSTERS.rate(monitor.RECORDS_READ)})"
     return line_panel(spec, [Query(rate, "{{kind}}")], DisplayOptions(unit="cps"))
 
 
@@ -177,9 +178,8 @@ def _decode_failures() -> AnyPanel:
         "Either there was no decode failure at that time, or Prometheus did not scrape the monitor.",
         "no known decode failure",
     )
-    return bar_panel(
-        spec, [Query(sum_by("reason", CLUSTERS.increase(monitor.RECORDS_SKIPPED, "$__interval")), "{{reason}}")]
-    )
+    failures = f"sum by (reason) ({CLUSTERS.increase(monitor.RECORDS_SKIPPED, '$__interval')})"
+    return bar_panel(spec, [Query(failures, "{{reason}}")])
 
 
 def _freshness() -> list[AnyPanel]:
@@ -191,7 +191,7 @@ def _freshness() -> list[AnyPanel]:
             "90 % of the batches take at most this time. A batch ends when the monitor has written the last table. "
             "Values on the dashboards are at most one batch and one sample old.",
             monitor.BATCH_DURATION_SECONDS.unknown,
-            Query(f"histogram_quantile(0.9, {sum_by('cluster, le', buckets)})", "{{cluster}}"),
+            Query(f"histogram_quantile(0.9, sum by (cluster, le) ({buckets}))", "{{cluster}}"),
             DisplayOptions(unit="s", steps=((10, WATCH), (60, ACT))),
         ),
         _lines(

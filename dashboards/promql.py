@@ -112,24 +112,6 @@ FLEET = Scope('cluster=~"$cluster", group=~"$group"', only=CLUSTERS.selector(GRO
 """All groups of the selected teams. Only `GROUP_INFO` has the label `team`."""
 
 
-def top_k(expression: str) -> str:
-    """Return a query for the `$top` largest values.
-
-    >>> top_k("m > 0")
-    'topk($top, m > 0)'
-    """
-    return f"topk($top, {expression})"
-
-
-def bottom_k(expression: str) -> str:
-    """Return a query for the `$top` smallest values.
-
-    >>> bottom_k("m > 0")
-    'bottomk($top, m > 0)'
-    """
-    return f"bottomk($top, {expression})"
-
-
 def for_same_groups(expression: str, selected: str) -> str:
     """Return a query for the values of an expression, but only for groups in the result of `selected`.
 
@@ -148,15 +130,6 @@ def repeat_for_rows(expression: str, labels: str, rows: str) -> str:
     '0 * b + on (group) group_left () a'
     """
     return f"0 * {rows} + on ({labels}) group_left () {expression}"
-
-
-def sum_by(labels: str, expression: str) -> str:
-    """Return a query with one sum for each combination of `labels`.
-
-    >>> sum_by("cause", "m")
-    'sum by (cause) (m)'
-    """
-    return f"sum by ({labels}) ({expression})"
 
 
 def count_or_zero(matching: str, known: str) -> str:

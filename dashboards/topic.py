@@ -14,7 +14,7 @@ from dashboards.boards import (
     top_variable,
 )
 from dashboards.panels import COUNT, AnyPanel, DisplayOptions, PanelSpec, Query, line_panel, stat_panel
-from dashboards.promql import ONE_CLUSTER, ONE_TOPIC, count_or_zero, for_same_groups, top_k
+from dashboards.promql import ONE_CLUSTER, ONE_TOPIC, count_or_zero, for_same_groups
 from dashboards.runbook import firing_alerts_panel
 from dashboards.tables import Column, Label, Measure, lagging_partitions_table, ranked_table
 from dashboards.words import ANY, NONE, SECONDS_BEHIND, SOME, STATES, STATUSES, label_mappings
@@ -110,7 +110,7 @@ def _groups() -> AnyPanel:
         "no known group",
         width=24,
     )
-    selected, of_group = top_k(_GROUPS), "max by (cluster, group)"
+    selected, of_group = f"topk($top, {_GROUPS})", "max by (cluster, group)"
     columns: list[Column] = [
         *(_GROUP, Label("Team", "team"), Label("State", "state", label_mappings(STATES))),
         Measure("Lag in this topic", f"{of_group} ({for_same_groups(_LAG, selected)})"),
@@ -135,7 +135,7 @@ def _lag_over_time() -> AnyPanel:
         _LAG_UNKNOWN,
         width=8,
     )
-    return line_panel(spec, [Query(top_k(_LAG), "{{group}}")])
+    return line_panel(spec, [Query(f"topk($top, {_LAG})", "{{group}}")])
 
 
 def _partitions() -> AnyPanel:
@@ -146,7 +146,7 @@ def _partitions() -> AnyPanel:
         f"No partition has lag. {partitions.PARTITION_LAG.unknown}",
         "no known lag",
     )
-    selected = top_k(f"{ONE_TOPIC.series(partitions.PARTITION_LAG)} > 0")
+    selected = f"topk($top, {ONE_TOPIC.series(partitions.PARTITION_LAG)} > 0)"
     return lagging_partitions_table(spec, ONE_TOPIC, _GROUP, selected)
 
 
@@ -159,11 +159,11 @@ def _owners() -> AnyPanel:
         lag.GROUP_WORST_PARTITION_INFO.unknown,
         "no known lag above the limit",
     )
-    worst = ONE_TOPIC.series(lag.GROUP_WORST_PARTITION_INFO)
+    worst = f"topk($top, {ONE_TOPIC.series(lag.GROUP_WORST_PARTITION_INFO)})"
     columns: list[Column] = [
         *(_GROUP, Label("Partition", "partition"), Label("Client", "client_id"), Label("Host", "client_host")),
         Label("Instance", "group_instance_id"),
-        Measure("", top_k(worst)),
+        Measure("", worst),
     ]
     return ranked_table(spec, columns, sort_by="Group")
 

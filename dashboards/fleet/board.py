@@ -16,7 +16,7 @@ from dashboards.boards import (
 )
 from dashboards.fleet import tables
 from dashboards.panels import AnyPanel, DisplayOptions, PanelSpec, Query, bar_panel, line_panel, stat_panel
-from dashboards.promql import CLUSTERS, FLEET, Scope, count_or_zero, sum_by
+from dashboards.promql import CLUSTERS, FLEET, Scope, count_or_zero
 from dashboards.runbook import firing_alerts_panel
 from dashboards.words import ANY, FINE, NONE, SOME, STATES, STATUSES, Steps, Word, value_mapping
 from streaming.signals import Signal, fairness, groups, lag, monitor, rebalances
@@ -142,7 +142,7 @@ def _rebalances_over_time() -> AnyPanel:
         "time, look at the brokers. The dashboard of a group shows the causes of the group's rebalances.",
         "Either no group rebalanced at that time, or no monitor was ready.",
     )
-    total = sum_by("cluster", FLEET.increase(rebalances.REBALANCES, "$__interval"))
+    total = f"sum by (cluster) ({FLEET.increase(rebalances.REBALANCES, '$__interval')})"
     return bar_panel(spec, [Query(total, "{{cluster}}")])
 
 
@@ -153,7 +153,8 @@ def _lag_over_time() -> AnyPanel:
         "up. The table `Largest lag in records` shows this group.",
         "Either no monitor was ready at that time, or no lag was known.",
     )
-    return line_panel(spec, [Query(sum_by("cluster", FLEET.series(lag.GROUP_LAG)), "{{cluster}}")])
+    total = f"sum by (cluster) ({FLEET.series(lag.GROUP_LAG)})"
+    return line_panel(spec, [Query(total, "{{cluster}}")])
 
 
 def _statuses_over_time() -> AnyPanel:

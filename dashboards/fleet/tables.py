@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dashboards.boards import group_link
 from dashboards.panels import AnyPanel, PanelSpec
-from dashboards.promql import FLEET, bottom_k, for_same_groups, repeat_for_rows, sum_by, top_k
+from dashboards.promql import FLEET, for_same_groups, repeat_for_rows
 from dashboards.tables import Column, Label, Measure, ranked_table
 from dashboards.words import (
     ANY,
@@ -50,7 +50,7 @@ def lag_in_time() -> AnyPanel:
         "no known lag",
         width=24,
     )
-    selected = top_k(f"{FLEET.series(lag.GROUP_LAG_SECONDS)} > 0")
+    selected = f"topk($top, {FLEET.series(lag.GROUP_LAG_SECONDS)} > 0)"
     columns: list[Column] = [
         *(GROUP, CLUSTER, TEAM, Label("State", "state", label_mappings(STATES))),
         Measure("Lag in seconds", selected, unit="s", steps=SECONDS_BEHIND),
@@ -73,7 +73,7 @@ def conditions() -> AnyPanel:
         _NO_PROBLEM_KNOWN,
         "no known condition",
     )
-    selected = top_k(f"count by (cluster, group) ({FLEET.series(rebalances.GROUP_CONDITION)})")
+    selected = f"topk($top, count by (cluster, group) ({FLEET.series(rebalances.GROUP_CONDITION)}))"
     columns: list[Column] = [
         *(GROUP, CLUSTER, Label("Condition", "condition", label_mappings(CONDITIONS))),
         Measure(
@@ -106,7 +106,8 @@ def coordinators() -> AnyPanel:
         )
     )
     by = "count by (cluster, coordinator)"
-    selected = top_k(f"{by} ({for_same_groups(of_groups, f'({trouble})')})")
+    with_trouble = for_same_groups(of_groups, f"({trouble})")
+    selected = f"topk($top, {by} ({with_trouble}))"
     columns: list[Column] = [
         *(Label("Coordinator", "coordinator"), CLUSTER),
         Measure("With trouble", selected, steps=SOME),
@@ -124,7 +125,7 @@ def lag_in_records() -> AnyPanel:
         "Either every group has read all records, or no lag is known.",
         "no known lag",
     )
-    selected = top_k(f"{FLEET.series(lag.GROUP_LAG)} > 0")
+    selected = f"topk($top, {FLEET.series(lag.GROUP_LAG)} > 0)"
     columns: list[Column] = [
         *(GROUP, CLUSTER),
         Measure("Lag in records", selected),
@@ -144,7 +145,7 @@ def retention() -> AnyPanel:
         _NO_PROBLEM_KNOWN,
         "no known risk of loss",
     )
-    selected = bottom_k(FLEET.series(lag.GROUP_SECONDS_UNTIL_LOST))
+    selected = f"bottomk($top, {FLEET.series(lag.GROUP_SECONDS_UNTIL_LOST)})"
     columns: list[Column] = [
         *(GROUP, CLUSTER),
         Measure("Time left", selected, unit="s", steps=SECONDS_LEFT),
@@ -162,7 +163,7 @@ def expiry() -> AnyPanel:
         f"No inactive group has committed offsets. {lag.GROUP_OFFSETS_EXPIRE_TIMESTAMP_SECONDS.unknown}",
         "no known expiry",
     )
-    selected = bottom_k(FLEET.series(lag.GROUP_OFFSETS_EXPIRE_TIMESTAMP_SECONDS))
+    selected = f"bottomk($top, {FLEET.series(lag.GROUP_OFFSETS_EXPIRE_TIMESTAMP_SECONDS)})"
     last_commit = f"1000 * {FLEET.series(lag.GROUP_LAST_COMMIT_TIMESTAMP_SECONDS)}"
     columns: list[Column] = [
         *(GROUP, CLUSTER),
@@ -182,9 +183,8 @@ def drift() -> AnyPanel:
         "no known drift",
     )
     of_own = f"on (cluster, group, strategy) {FLEET.selector(fairness.ASSIGNMENT_VERDICT, IS_DRIFT)}"
-    drift = Measure(
-        "Drift partitions", top_k(f"({FLEET.series(fairness.DRIFT_PARTITIONS)} and {of_own}) > 0"), steps=ANY
-    )
+    worst = f"topk($top, ({FLEET.series(fairness.DRIFT_PARTITIONS)} and {of_own}) > 0)"
+    drift = Measure("Drift partitions", worst, steps=ANY)
     return ranked_table(spec, [GROUP, CLUSTER, Label("Strategy", "strategy"), drift], sort_by="Drift partitions")
 
 
@@ -199,7 +199,7 @@ def skew() -> AnyPanel:
         _NO_PROBLEM_KNOWN,
         "no known skew",
     )
-    selected = top_k(f"{FLEET.series(fairness.EXCESS_PARTITIONS)} > 0")
+    selected = f"topk($top, {FLEET.series(fairness.EXCESS_PARTITIONS)} > 0)"
     columns: list[Column] = [
         *(GROUP, CLUSTER),
         Measure("Excess", selected, steps=SOME),
@@ -226,8 +226,9 @@ def most_rebalances() -> AnyPanel:
         "The monitor knows no rebalance in the time range.",
         "no known rebalance",
     )
-    selected = top_k(f"{FLEET.increase_in_range(rebalances.REBALANCES)} > 0")
-    needless = sum_by("cluster, group", FLEET.increase_in_range(rebalances.MOVED_PARTITIONS, 'necessary="false"'))
+    selected = f"topk($top, {FLEET.increase_in_range(rebalances.REBALANCES)} > 0)"
+    moves = FLEET.increase_in_range(rebalances.MOVED_PARTITIONS, 'necessary="false"')
+    needless = f"sum by (cluster, group) ({moves})"
     columns: list[Column] = [
         *(GROUP, CLUSTER),
         Measure("Rebalances", selected, steps=STORM),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from dashboards.panels import COUNT, AnyPanel, DisplayOptions, PanelSpec, Query, bar_panel, line_panel, stat_panel
-from dashboards.promql import ONE_GROUP, sum_by
+from dashboards.promql import ONE_GROUP
 from dashboards.runbook import firing_alerts_panel
 from dashboards.tables import Column, Label, Measure, ranked_table
 from dashboards.words import (
@@ -85,7 +85,7 @@ def rebalance_increase() -> str:
 
     If the causes of the group are not exported, the cause is `not exported`.
     """
-    causes = sum_by("cause", ONE_GROUP.increase(rebalances.REBALANCES_BY_CAUSE, "$__interval"))
+    causes = f"sum by (cause) ({ONE_GROUP.increase(rebalances.REBALANCES_BY_CAUSE, '$__interval')})"
     total = f"sum({ONE_GROUP.increase(rebalances.REBALANCES, '$__interval')})"
     return f'{causes} or on () label_replace({total}, "cause", "not exported", "", "")'
 

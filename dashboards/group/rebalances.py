@@ -13,7 +13,7 @@ from dashboards.panels import (
     line_panel,
     timeline_panel,
 )
-from dashboards.promql import ONE_GROUP, sum_by
+from dashboards.promql import ONE_GROUP
 from dashboards.words import (
     ACT,
     AT_LEAST,
@@ -30,7 +30,7 @@ from dashboards.words import (
 )
 from streaming.signals import fairness, groups, lag, rebalances
 
-_IN_STEP, _LE = "$__interval", "le"
+_IN_STEP = "$__interval"
 _QUANTILES = {"50 % at most": 0.5, "90 % at most": 0.9, "100 % at most": 1.0}
 
 
@@ -130,7 +130,8 @@ def _commit_gaps() -> AnyPanel:
         "no known gap",
         width=16,
     )
-    return heatmap_panel(spec, sum_by(_LE, ONE_GROUP.increase(rebalances.COMMIT_GAP_SECONDS, _IN_STEP)), "s")
+    gaps = f"sum by (le) ({ONE_GROUP.increase(rebalances.COMMIT_GAP_SECONDS, _IN_STEP)})"
+    return heatmap_panel(spec, gaps, "s")
 
 
 def _commit_gap_quantiles() -> AnyPanel:
@@ -142,6 +143,6 @@ def _commit_gap_quantiles() -> AnyPanel:
         "no known gap",
         width=8,
     )
-    gaps = sum_by(_LE, ONE_GROUP.increase_in_range(rebalances.COMMIT_GAP_SECONDS))
+    gaps = f"sum by (le) ({ONE_GROUP.increase_in_range(rebalances.COMMIT_GAP_SECONDS)})"
     queries = [Query(f"histogram_quantile({q}, {gaps}) > 0", legend) for legend, q in _QUANTILES.items()]
     return bar_gauge_panel(spec, queries, DisplayOptions(unit="s", steps=SECONDS_BEHIND))
