@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from string import ascii_uppercase
 from typing import Protocol, TypeVar
 
-from grafana_foundation_sdk.builders import bargauge, common, heatmap, prometheus, stat, statetimeline, timeseries
+from grafana_foundation_sdk.builders import common, heatmap, prometheus, stat, statetimeline, timeseries
 from grafana_foundation_sdk.builders import dashboard as build
 from grafana_foundation_sdk.cog.builder import Builder
 from grafana_foundation_sdk.cog.variants import Dataquery
@@ -129,8 +129,10 @@ def stat_panel(
 ) -> AnyPanel:
     """Return a panel with one current number or word. The colour comes from the mappings or thresholds of `display`."""
     panel = fill_panel(stat.Panel(), spec, [_query_now(expression)], display.steps)
-    panel.unit(display.unit).mappings(list(display.mappings))
-    panel.color_scheme(_color_of_now(display)).graph_mode(options.BigValueGraphMode.NONE)
+    panel.unit(display.unit).mappings(list(display.mappings)).graph_mode(options.BigValueGraphMode.NONE)
+    is_evaluated = display.steps or display.mappings
+    mode = dashboard.FieldColorModeId.THRESHOLDS if is_evaluated else dashboard.FieldColorModeId.FIXED
+    panel.color_scheme(_color(mode))
     panel.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
     return panel.data_links([link] if link else [])
 
@@ -188,22 +190,6 @@ def heatmap_panel(spec: PanelSpec, expression: str, unit: str) -> AnyPanel:
     colors = heatmap.HeatmapColorOptions().mode(HeatmapColorMode.OPACITY).scale(HeatmapColorScale.EXPONENTIAL)
     panel.color(colors.fill(NEITHER).exponent(0.5).steps(_HEATMAP_COLORS)).show_legend().show_tooltip()
     return panel.filter_values(heatmap.FilterValueRange().le(1e-9)).cell_gap(1)
-
-
-def bar_gauge_panel(spec: PanelSpec, queries: Sequence[Query], display: DisplayOptions = COUNT) -> AnyPanel:
-    """Return a panel with one bar per series, in the order of the query's result."""
-    targets = [range_query(query).instant() for query in queries]
-    panel = fill_panel(bargauge.Panel(), spec, targets, display.steps).unit(display.unit).min(0)
-    if display.maximum is not None:
-        panel.max(display.maximum)
-    panel.color_scheme(_color_of_now(display)).display_mode(options.BarGaugeDisplayMode.BASIC)
-    panel.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
-    return panel.orientation(options.VizOrientation.HORIZONTAL)
-
-
-def _color_of_now(display: DisplayOptions) -> build.FieldColor:
-    is_evaluated = display.steps or display.mappings
-    return _color(dashboard.FieldColorModeId.THRESHOLDS if is_evaluated else dashboard.FieldColorModeId.FIXED)
 
 
 def _color(mode: dashboard.FieldColorModeId) -> build.FieldColor:

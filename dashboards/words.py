@@ -29,7 +29,6 @@ SOME: Steps = ((1, WATCH),)
 SECONDS_BEHIND: Steps = ((60, WATCH), (600, ACT))
 STORM: Steps = ((5, WATCH), (20, ACT))
 SECONDS_LEFT: Steps = ((3600, WATCH), (86_400, FINE))
-SCORE: Steps = ((50, WATCH), (90, FINE))
 
 SINCE = "dateTimeFromNow"
 """Grafana's unit for a time in milliseconds since 1970. Grafana shows such a time relative to now."""

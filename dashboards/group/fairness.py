@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dashboards.panels import AnyPanel, DisplayOptions, PanelSpec, Query, bar_gauge_panel, line_panel
+from dashboards.panels import AnyPanel, DisplayOptions, PanelSpec, Query, line_panel
 from dashboards.promql import ONE_GROUP, repeat_for_rows
 from dashboards.tables import Column, Label, Measure, ranked_table
-from dashboards.words import ACT, ANY, NEITHER, SCORE, SOME, UNKNOWN, VERDICTS, WATCH, label_mappings
+from dashboards.words import ACT, ANY, NEITHER, SOME, UNKNOWN, VERDICTS, WATCH, label_mappings
 from streaming.signals import fairness, members
 
 _SCORE_COLORS = {
@@ -26,7 +26,7 @@ def assignment_panels() -> list[AnyPanel]:
 
 def fairness_panels() -> list[AnyPanel]:
     """Return the panels of scores and partitions over time."""
-    return [_scores_now(), _scores(), _ratios(), _partitions_per_member()]
+    return [_scores(), _ratios(), _partitions_per_member()]
 
 
 def _owners() -> AnyPanel:
@@ -77,27 +77,14 @@ def _strategies() -> AnyPanel:
     return ranked_table(spec, columns, sort_by="Partitions", largest_first=False)
 
 
-def _scores_now() -> AnyPanel:
-    spec = PanelSpec(
-        "Fairness scores now",
-        "A score of 100 means that no valid assignment is fairer than the present assignment. A score of 0 means that "
-        "one member does all the work that others could share. Partitions, lag and throughput each have a score by "
-        "member and a score by client host. Scores below 50 are red. Scores from 50 to 89 are yellow.",
-        fairness.IMBALANCE_SCORE.unknown,
-        width=8,
-    )
-    query = Query(f"sort({ONE_GROUP.series(fairness.IMBALANCE_SCORE)})", "{{measure}} by {{scope}}")
-    return bar_gauge_panel(spec, [query], DisplayOptions(steps=SCORE, maximum=100))
-
-
 def _scores() -> AnyPanel:
     spec = PanelSpec(
         "Fairness scores over time",
-        "A score of 100 means that no valid assignment is fairer than the assignment at that time. If a score falls at "
-        "a rebalance, the new assignment is less fair than the previous assignment. If a score falls without a "
-        "rebalance, the work of the partitions changed.",
+        "A score of 100 means that no valid assignment is fairer than the assignment at that time. A score of 0 means "
+        "that one member does all the work that others could share. Partitions, lag and throughput each have a score "
+        "by member and a score by client host. If a score falls at a rebalance, the new assignment is less fair than "
+        "the previous assignment. If a score falls without a rebalance, the work of the partitions changed.",
         fairness.IMBALANCE_SCORE.unknown,
-        width=8,
     )
     query = Query(ONE_GROUP.series(fairness.IMBALANCE_SCORE), "{{measure}} by {{scope}}")
     return line_panel(spec, [query], DisplayOptions(colors=_SCORE_COLORS, maximum=100))
@@ -109,7 +96,6 @@ def _ratios() -> AnyPanel:
         "Lag or throughput of the busiest member or host, divided by the mean of all members or hosts. The value 2 "
         "means twice the mean. Only the fairness score shows whether a fairer assignment exists.",
         fairness.WORK_IMBALANCE_RATIO.unknown,
-        width=8,
     )
     query = Query(ONE_GROUP.series(fairness.WORK_IMBALANCE_RATIO), "{{measure}} by {{scope}}")
     return line_panel(spec, [query], DisplayOptions(colors=_SCORE_COLORS))

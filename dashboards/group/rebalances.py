@@ -7,7 +7,6 @@ from dashboards.panels import (
     DisplayOptions,
     PanelSpec,
     Query,
-    bar_gauge_panel,
     bar_panel,
     heatmap_panel,
     line_panel,
@@ -31,7 +30,6 @@ from dashboards.words import (
 from streaming.signals import fairness, groups, lag, rebalances
 
 _IN_STEP = "$__interval"
-_QUANTILES = {"50 % at most": 0.5, "90 % at most": 0.9, "100 % at most": 1.0}
 
 
 def rebalance_panels() -> list[AnyPanel]:
@@ -39,7 +37,7 @@ def rebalance_panels() -> list[AnyPanel]:
     return [
         *(_states(), _conditions()),
         *(_moved(), _members(), _in_progress()),
-        *(_commit_gaps(), _commit_gap_quantiles()),
+        _commit_gaps(),
     ]
 
 
@@ -125,24 +123,11 @@ def _commit_gaps() -> AnyPanel:
     spec = PanelSpec(
         "Commit gaps over time",
         "A commit gap is the time from the last commit before a rebalance to the first commit after the rebalance. A "
-        "darker field means more rebalances. The axis shows the upper bound of each bucket.",
+        "darker field means more rebalances. The axis shows the upper bound of each bucket. The largest bucket has no "
+        "upper bound.",
         rebalances.COMMIT_GAP_SECONDS.unknown,
         "no known gap",
-        width=16,
+        width=24,
     )
     gaps = f"sum by (le) ({ONE_GROUP.increase(rebalances.COMMIT_GAP_SECONDS, _IN_STEP)})"
     return heatmap_panel(spec, gaps, "s")
-
-
-def _commit_gap_quantiles() -> AnyPanel:
-    spec = PanelSpec(
-        "Commit gaps in the time range",
-        "The three values are upper limits for 50 %, 90 % and 100 % of the commit gaps. The values are estimates from "
-        "the buckets of a histogram. The largest bucket has no upper bound.",
-        rebalances.COMMIT_GAP_SECONDS.unknown,
-        "no known gap",
-        width=8,
-    )
-    gaps = f"sum by (le) ({ONE_GROUP.increase_in_range(rebalances.COMMIT_GAP_SECONDS)})"
-    queries = [Query(f"histogram_quantile({q}, {gaps}) > 0", legend) for legend, q in _QUANTILES.items()]
-    return bar_gauge_panel(spec, queries, DisplayOptions(unit="s", steps=SECONDS_BEHIND))
