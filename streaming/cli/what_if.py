@@ -182,18 +182,24 @@ def compute_moved_keys(spec: GroupSpec, change: Change) -> dict[str, Fraction]:
 
 
 def _read_last_row(group: str, root: str, cluster: str | None) -> Mapping[str, Any]:
+    """Return only the last row, because one row can contain thousands of members."""
     from streaming.cli.text.stored import no_row_error  # noqa: PLC0415 - a slow import would slow down --help
-    from streaming.delta.stored import stored_rows  # noqa: PLC0415 - as above
+    from streaming.delta.stored import END, latest_rows, table_clusters  # noqa: PLC0415 - as above
     from streaming.delta.tables import GROUP_GENERATIONS  # noqa: PLC0415 - as above
 
-    rows = stored_rows(root, GROUP_GENERATIONS, group_id=group, cluster=cluster)
+    clusters = table_clusters(root, GROUP_GENERATIONS) if cluster is None else (cluster,)
+    rows = [
+        row for name in clusters for row in latest_rows(root, GROUP_GENERATIONS, 1, END, group_id=group, cluster=name)
+    ]
     if not rows:
         raise no_row_error(root, cluster, group, "no members")
-    if len(clusters := sorted({row["cluster"] for row in rows})) > 1:
-        raise RemedyError(f"several clusters have a group {group!r}: set --cluster to one of {', '.join(clusters)}")
-    if not rows[-1]["members"]:
-        raise RemedyError(f"{group!r} has no members now (state {rows[-1]['state']}): no partition is assigned")
-    return rows[-1]
+    if len(rows) > 1:
+        names = ", ".join(row["cluster"] for row in rows)
+        raise RemedyError(f"several clusters have a group {group!r}: set --cluster to one of {names}")
+    (row,) = rows
+    if not row["members"]:
+        raise RemedyError(f"{group!r} has no members now (state {row['state']}): no partition is assigned")
+    return row
 
 
 def parse_group_row(row: Mapping[str, Any]) -> tuple[GroupSpec, Owners]:

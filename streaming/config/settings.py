@@ -294,10 +294,11 @@ class SamplingSettings(Section):
         " admin-api, the monitor also polls the groups at this interval. If samples use more than 10 % of a CPU core,"
         " the monitor makes the interval longer, up to 15 seconds.",
     )
-    lag_table_seconds: Seconds = Field(
+    # At most 1,800, because pages of the past find gaps between measurements in two hours (`past/silence.py`).
+    lag_table_seconds: Annotated[float, Field(gt=0, le=1800, allow_inf_nan=False)] = Field(
         30,
-        description="Seconds between two writes to the tables group_lag and partition_status. At each of these writes,"
-        " the monitor also measures how evenly the members share lag and throughput.",
+        description="Seconds between two writes to the tables group_lag and partition_status, at most 1800. At each of"
+        " these writes, the monitor also measures how evenly the members share lag and throughput.",
     )
     reconcile_seconds: Seconds = Field(
         600,

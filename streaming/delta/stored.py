@@ -73,10 +73,15 @@ def _last_active(
 
 def stored_clusters(root: str) -> Sequence[str]:
     """Return the names of the clusters that have a row in `group_generations` or `group_lag`, sorted."""
-    files = [StoredTable(root, GROUP_GENERATIONS).files()]
+    names = {*table_clusters(root, GROUP_GENERATIONS)}
     with suppress(NoTableError):
-        files.append(StoredTable(root, GROUP_LAG).files())
-    return sorted({name for of_table in files for name in of_table["partition.cluster"].to_pylist()})
+        names.update(table_clusters(root, GROUP_LAG))
+    return sorted(names)
+
+
+def table_clusters(root: str, table: Table) -> Sequence[str]:
+    """Return the names of the clusters that have a row in the table, sorted."""
+    return sorted(set(StoredTable(root, table).files()["partition.cluster"].to_pylist()))
 
 
 def last_rows(  # noqa: PLR0913 - the parts of one query

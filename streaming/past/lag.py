@@ -18,7 +18,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -33,6 +33,7 @@ from streaming.evaluation.lag.rates import RATES_SCHEMA
 from streaming.evaluation.lag.retention.expiry import EXPIRY_SCHEMA
 from streaming.evaluation.lag.retention.lost_records import RETENTION_SCHEMA
 from streaming.evaluation.lag.status import STATUS_SCHEMA, Status
+from streaming.group.snapshot import OVER
 from streaming.past.partition import PastPartition
 from streaming.past.rows import Row
 from streaming.past.silence import Measurement
@@ -110,6 +111,18 @@ def _inputs(group_id: str, one: PastPartition) -> Row:
         "status": _STATUS_NUMBERS.get(one.status or ""),
         "records_lost": one.records_lost,
     }
+
+
+def without_ends_before_commits(
+    generations: Iterable[Row], partitions: Mapping[str, tuple[PastPartition, ...]]
+) -> Sequence[Row]:
+    """Return the rows of `group_generations`, without the end of a group that has a later row in `group_lag`."""
+    return [
+        row
+        for row in generations
+        if row["state"] not in OVER
+        or all(one.row_time_ms <= timestamp_ms(row["record_time"]) for one in partitions.get(row["group_id"], ()))
+    ]
 
 
 def lag_by_partition(partitions: Iterable[PastPartition]) -> Mapping[TopicPartition, int | None]:

@@ -4,7 +4,9 @@
    the highest position is the last record. No table contains duplicate rows for a record, even after a start with a new
    checkpoint (`run/query/prepare.py`).
 2. The list of groups does not contain a group that ended before the moment. The report of a group that ended has the
-   state Dead or Gone.
+   state Dead or Gone. But a client that uses `assign()` can commit again after Kafka deleted the group. Such commits
+   write no record of the group. So if `group_lag` has a later row of the group, the group only commits offsets, and the
+   row of its end is ignored.
 3. The maintenance deletes old rows, even the last row of a group. So if a group has no row, nothing is known about the
    group.
 4. The verdict and the distribution of partitions in a report are for the generation that the report shows. If the
@@ -55,7 +57,7 @@ from streaming.group.snapshot import OVER
 from streaming.past.commit_gaps import ended_gaps
 from streaming.past.comparison import Comparison, compare
 from streaming.past.coverage import Coverage
-from streaming.past.lag import group_lags_of, past_partitions
+from streaming.past.lag import group_lags_of, past_partitions, without_ends_before_commits
 from streaming.past.moments import Generation
 from streaming.past.partition import PastPartition
 from streaming.past.report import Findings, GroupRows, PastGroup, past_report, past_reports
@@ -132,8 +134,10 @@ class PastReader:
         if not is_storable(group_id):
             return None
         until = utc(at_ms)
-        generation = self._latest(GROUP_GENERATIONS, 1, until, group_id=group_id)
         partitions = self._partitions(until, group_id).get(group_id, ())
+        generation = without_ends_before_commits(
+            self._latest(GROUP_GENERATIONS, 1, until, group_id=group_id), {group_id: partitions}
+        )
         if not generation and not partitions:
             return None
         row = generation[0] if generation else None
@@ -195,7 +199,9 @@ class PastReader:
         partitions = self._partitions(until)
         is_recent = self.measurement(at_ms).is_recent
         return past_reports(
-            generations=self._last(GROUP_GENERATIONS, _GROUP, until, _GENERATION_COLUMNS),
+            generations=without_ends_before_commits(
+                self._last(GROUP_GENERATIONS, _GROUP, until, _GENERATION_COLUMNS), partitions
+            ),
             rebalances=self._last(REBALANCES, _GROUP, until, _REBALANCE_COLUMNS),
             drifts=self._last(ASSIGNMENT_DRIFT, _GROUP, until, _DRIFT_COLUMNS, is_group_strategy=True),
             imbalances=self._last(ASSIGNMENT_IMBALANCE, _GROUP, until, measure=PARTITIONS, scope=MEMBER),

@@ -82,27 +82,29 @@ class Brokers:
         """
         self._failed = {}  # forget the failures of a sample that was not completed
         sampled_at_ms = self._now_ms()
-        topic_names = sorted({*topics, *self._own_topics})
-        brokers = self._admin.describe_cluster()["brokers"]
+        asked = {*topics}
+        topic_names = sorted(asked | self._own_topics)
+        brokers = [each for each in self._admin.describe_cluster()["brokers"] if not each.get("is_fenced")]
         known = self._describe(topic_names, brokers)
         partitions = [
             TopicPartition(topic, partition)
             for topic, sampled in known.items()
-            if topic != OFFSETS_TOPIC
+            if topic in asked
             for partition in range(sampled.partitions or 0)
         ]
-        offsets_topic = known.get(OFFSETS_TOPIC, TopicMetadata(None, sampled_at_ms))
+        has_offsets_topic = OFFSETS_TOPIC in self._own_topics and OFFSETS_TOPIC in known
+        offsets_topic = known[OFFSETS_TOPIC] if has_offsets_topic else TopicMetadata(None, sampled_at_ms)
         offsets_topic_partitions = offsets_topic.partitions or 0
         sample = ClusterSample(
             sampled_at_ms=sampled_at_ms,
-            topics={topic: sampled for topic, sampled in known.items() if topic != OFFSETS_TOPIC},
+            topics={topic: sampled for topic, sampled in known.items() if topic in asked},
             end_offsets=self._offsets(partitions, OffsetSpec.LATEST),
             log_start_offsets=self._offsets(partitions, OffsetSpec.EARLIEST),
             offsets_topic=self._offsets_topic_ends(offsets_topic_partitions),
             offsets_topic_partitions=offsets_topic_partitions,
             brokers=len(brokers),
             offsets_topic_id=offsets_topic.topic_id,
-            offsets_topic_leaders=self._leaders.get(OFFSETS_TOPIC, {}),
+            offsets_topic_leaders=self._leaders.get(OFFSETS_TOPIC, {}) if has_offsets_topic else {},
             missing_topics=self._missing_topics,
         )
         self._report_failed()

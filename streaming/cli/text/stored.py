@@ -6,16 +6,24 @@ The imports of this module are slow, so a command imports this module only when 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from datetime import date
 from heapq import merge
-from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
 
 from streaming.cli.text.conditions import Row
 from streaming.cli.text.fairness import fairness_problems
 from streaming.config.secret_settings import without_credentials
-from streaming.delta.stored import active_conditions, has_row, stored_clusters, stored_rows
+from streaming.delta.stored import (
+    END,
+    active_conditions,
+    has_row,
+    latest_rows,
+    stored_clusters,
+    stored_rows,
+    table_clusters,
+)
 from streaming.delta.stored_table import NoTableError
 from streaming.delta.tables import ASSIGNMENT_IMBALANCE, COMMIT_GAPS, GROUP_CONDITIONS, GROUP_LAG, REBALANCES, Table
 from streaming.errors import RemedyError
@@ -87,29 +95,35 @@ class History(NamedTuple):
 
 def read_history(root: str, cluster: str | None, group_id: str, last: int) -> History:
     """Return the last rebalances of a group and its conditions. Raises RemedyError if the tables contain no row."""
-    rebalances = _read_rebalances(root, cluster, group_id)[-last:]
+    rebalances = _read_rebalances(root, cluster, group_id, last)
     changes, active = read_condition_changes(root, cluster, group_id), read_active_conditions(root, cluster, group_id)
     if not rebalances and not changes:
         raise no_row_error(root, cluster, group_id, "no rebalance")
     if rebalances:
         changes = [row for row in changes if row["sampled_time"] >= rebalances[0]["record_time"]]
-    problems = _read_fairness_problems(root, cluster, group_id)
+    problems = _read_fairness_problems(root, cluster, group_id, _dates(rebalances))
     return History(rebalances, [problems.get(_position(row), ()) for row in rebalances], changes, active)
 
 
-def _read_rebalances(root: str, cluster: str | None, group_id: str) -> Sequence[Row]:
-    rows = stored_rows(root, REBALANCES, group_id=group_id, cluster=cluster)
-    if not rows:
-        return ()
-    with_gaps = with_commit_gaps(rows, read_commit_gaps(root, cluster, group_id))
-    by_cluster = groupby(sorted(with_gaps, key=itemgetter("cluster")), key=itemgetter("cluster"))
-    histories = (without_upgrade_tombstones(list(cluster_rows)) for _, cluster_rows in by_cluster)
-    return list(merge(*histories, key=itemgetter("record_time")))
+def _read_rebalances(root: str, cluster: str | None, group_id: str, last: int) -> Sequence[Row]:
+    """Return the last rebalances. Only these rows are read, because one row can contain hundreds of members."""
+    histories = []
+    for name in table_clusters(root, REBALANCES) if cluster is None else (cluster,):
+        rows = latest_rows(root, REBALANCES, 2 * last, END, group_id=group_id, cluster=name)
+        histories.append(without_upgrade_tombstones([*reversed(rows)]))
+    rebalances = list(merge(*histories, key=itemgetter("record_time")))[-last:]
+    return with_commit_gaps(rebalances, read_commit_gaps(root, cluster, group_id, _dates(rebalances)))
 
 
-def _read_fairness_problems(root: str, cluster: str | None, group_id: str) -> Mapping[_Position, Sequence[str]]:
+def _dates(rebalances: Sequence[Row]) -> Collection[date]:
+    return {row["record_time"].date() for row in rebalances}
+
+
+def _read_fairness_problems(
+    root: str, cluster: str | None, group_id: str, dates: Collection[date]
+) -> Mapping[_Position, Sequence[str]]:
     rows = _rows_if_any(
-        root, ASSIGNMENT_IMBALANCE, group_id=group_id, cluster=cluster, measure=PARTITIONS, scope=MEMBER
+        root, ASSIGNMENT_IMBALANCE, dates, group_id=group_id, cluster=cluster, measure=PARTITIONS, scope=MEMBER
     )
     return {
         _position(row): list(fairness_problems(imbalance(row), (row["topic_skew"] or {}).get("topics", 0)))
@@ -121,14 +135,16 @@ def _position(row: Row) -> _Position:
     return row["cluster"], row["offsets_topic_partition"], row["offsets_topic_offset"]
 
 
-def read_commit_gaps(root: str, cluster: str | None, group_id: str) -> Sequence[Row]:
-    """Return the commit gaps of a group."""
-    return _rows_if_any(root, COMMIT_GAPS, group_id=group_id, cluster=cluster)
+def read_commit_gaps(
+    root: str, cluster: str | None, group_id: str, dates: Collection[date] | None = None
+) -> Sequence[Row]:
+    """Return the commit gaps of the group's rebalances. If `dates` (UTC) is set, only these dates are read."""
+    return _rows_if_any(root, COMMIT_GAPS, dates, group_id=group_id, cluster=cluster)
 
 
 def read_condition_changes(root: str, cluster: str | None, group_id: str) -> Sequence[Row]:
     """Return the rows about the starts and the ends of a group's conditions."""
-    rows = _rows_if_any(root, GROUP_CONDITIONS, group_id=group_id, cluster=cluster)
+    rows = _rows_if_any(root, GROUP_CONDITIONS, None, group_id=group_id, cluster=cluster)
     return [row for row in rows if not row.get("is_repeated")]
 
 
@@ -140,8 +156,8 @@ def read_active_conditions(root: str, cluster: str | None, group_id: str) -> Seq
         return ()
 
 
-def _rows_if_any(root: str, table: Table, **equal: str | None) -> Sequence[Row]:
+def _rows_if_any(root: str, table: Table, dates: Collection[date] | None, **equal: str | None) -> Sequence[Row]:
     try:
-        return stored_rows(root, table, None, **equal)
+        return stored_rows(root, table, dates, **equal)
     except NoTableError:
         return ()

@@ -30,12 +30,12 @@ GROUP_LAG = Table(
     "group_lag",
     "the lag of one group in one partition at one sample. Only partitions with a committed offset have rows. The"
     " monitor writes to the table every `sampling.lag_table_seconds`. Each time, it writes rows only for the"
-    " partitions whose offsets or lag changed since the previous time. If nothing changed, it writes one unchanged"
-    " row, which proves that the monitor measured the cluster. The first time on each UTC date, it writes rows for all"
-    " partitions. So if the offsets stand still, the last row of a partition can be up to one day old. All values of a"
-    " row are those at `sampled_time`. If the group's commit for a partition was deleted or expired, or if the group"
-    " no longer reads the topic, the monitor writes one final row for the partition. In this row, `unknown_reason` is"
-    f" `{OFFSET_DELETED}` or `{NOT_SUBSCRIBED}`, and all other columns after `partition` are null",
+    " partitions whose offsets, lag or unknown_reason changed since the previous time. If nothing changed, it writes"
+    " one unchanged row, which proves that the monitor measured the cluster. The first time on each UTC date, it writes"
+    " rows for all partitions. So if the offsets stand still, the last row of a partition can be up to one day old. All"
+    " values of a row are those at `sampled_time`. If the group's commit for a partition was deleted or expired, or if"
+    " the group no longer reads the topic, the monitor writes one final row for the partition. In this row,"
+    f" `unknown_reason` is `{OFFSET_DELETED}` or `{NOT_SUBSCRIBED}`, and all other columns after `partition` are null",
     pa.schema(
         [
             *SAMPLED_PARTITION,

@@ -5,9 +5,11 @@ negative. An unknown lag is null, and `unknown_reason` is the first of these rea
 
 1. `blocked`: an open transaction in the group's partition of `__consumer_offsets` hides later commits. The monitor
    reads with read_committed, so the monitor receives no record after the start of the transaction. The transaction also
-   hides the commits of all other groups in the same partition. After the end of the transaction, this reason applies
-   until the query has read the records that the transaction has hidden. If a sample does not contain the partition
-   count of `__consumer_offsets` meanwhile, this reason applies to all groups.
+   hides the commits of all other groups in the same partition. This reason applies only if the transaction hides
+   records that the previous sample already showed. A transaction that began later hides at most the commits of one
+   sampling interval. Exactly-once clients open such short transactions all the time. After the end of the transaction,
+   this reason applies until the query has read the records that the transaction has hidden. If a sample does not
+   contain the partition count of `__consumer_offsets` meanwhile, this reason applies to all groups.
 2. `commits_refused`: the brokers refuse to return the group's commits, for example because the DESCRIBE permission for
    the group was removed. So the known commits can be old. This reason applies only in the polling mode.
 3. `topic_deleted`: the broker does not know the topic.
@@ -102,9 +104,10 @@ class ClusterSample:
     `is_clock_known` is False, the correction is 0, and the times can be wrong. `clock_base_ms` is the cluster's time
     minus the time since the boot of the monitor's machine. If it differs between two samples, the cluster's time had a
     step of this difference. `clock_offsets` contains the known clock offsets by broker. `newest_record_ms` is the
-    latest time of all records that this process has read. `unread_hidden_ends` maps partitions of `__consumer_offsets`
-    to the end of the records that an open transaction has hidden, if the query has not read these records yet
-    (`with_unread_hidden_ends`). `refused_groups` are the groups of rule 2.
+    latest time of all records that this process has read. `short_transactions` contains the partitions of
+    `__consumer_offsets` whose open transaction began after the previous sample (rule 1). `unread_hidden_ends` maps
+    partitions of `__consumer_offsets` to the end of the records that an open transaction has hidden, if the query has
+    not read these records yet (`with_hidden_records`). `refused_groups` are the groups of rule 2.
     """
 
     sampled_at_ms: int
@@ -122,6 +125,7 @@ class ClusterSample:
     clock_offsets: Mapping[int, ClockOffset] = field(default_factory=dict)
     newest_record_ms: int | None = None
     missing_topics: frozenset[str] = frozenset()
+    short_transactions: frozenset[int] = frozenset()
     unread_hidden_ends: Mapping[int, int] = field(default_factory=dict)
     refused_groups: frozenset[str] = frozenset()
 
@@ -226,15 +230,18 @@ def blocked_partitions(sample: ClusterSample) -> frozenset[int]:
 
 
 def _hidden_ends(sample: ClusterSample) -> Mapping[int, int]:
-    """Return the high watermark of each `__consumer_offsets` partition with an open transaction."""
-    ends = sample.offsets_topic.items()
-    return {number: end.high_watermark for number, end in ends if end.high_watermark > end.last_stable_offset}
+    """Return the high watermark of each `__consumer_offsets` partition with an open transaction that is not short."""
+    return {
+        number: end.high_watermark
+        for number, end in sample.offsets_topic.items()
+        if end.high_watermark > end.last_stable_offset and number not in sample.short_transactions
+    }
 
 
-def with_unread_hidden_ends(
+def with_hidden_records(
     sample: ClusterSample, before: ClusterSample | None, positions: Mapping[int, int]
 ) -> ClusterSample:
-    """Return the sample with `unread_hidden_ends`. `before` is the previous sample, or None if there is none.
+    """Return the sample with `short_transactions` and `unread_hidden_ends`. `before` is the previous sample, if any.
 
     `positions` are the query's positions before the sample. Without `unread_hidden_ends`, the end of a long transaction
     would give all groups of its partition a lag as long as the transaction. So the partition stays blocked until the
@@ -243,7 +250,7 @@ def with_unread_hidden_ends(
     still exist count.
 
     >>> during, after = (ClusterSample(0, offsets_topic={0: LogEnds(900, stable)}) for stable in (100, 900))
-    >>> [dict(with_unread_hidden_ends(after, during, {0: at}).unread_hidden_ends) for at in (100, 900)]
+    >>> [dict(with_hidden_records(after, during, {0: at}).unread_hidden_ends) for at in (100, 900)]
     [{0: 900}, {}]
     """
     if before is None:
@@ -253,7 +260,13 @@ def with_unread_hidden_ends(
         if number in hidden_ends:
             hidden_ends[number] = min(hidden_ends[number], ends.last_stable_offset)
     unread = {number: end for number, end in hidden_ends.items() if positions.get(number, 0) < end}
-    return replace(sample, unread_hidden_ends=unread)
+    ends_before = before.offsets_topic
+    short = frozenset(
+        number
+        for number, ends in sample.offsets_topic.items()
+        if number in ends_before and ends.last_stable_offset >= ends_before[number].high_watermark
+    )
+    return replace(sample, short_transactions=short, unread_hidden_ends=unread)
 
 
 def _map_names(names: pa.ChunkedArray, function: Callable[[str], object], result_type: pa.DataType) -> pa.Array:

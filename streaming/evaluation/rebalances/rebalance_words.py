@@ -60,6 +60,23 @@ def without_upgrade_tombstones(rows: Sequence[Row]) -> Sequence[Row]:
     return [now for now, after in pairs if now["kind"] != words.DELETED or after["kind"] not in _CONTINUES]
 
 
+def upgrade_tombstones(rows: Sequence[Row]) -> frozenset[int]:
+    """Return the indexes of the tombstones that `without_upgrade_tombstones` removes. The rows are of several groups.
+
+    >>> rows = [{"kind": "deleted"}, {"kind": "deleted"}, {"kind": "upgraded"}]
+    >>> upgrade_tombstones([{**row, "cluster": "prod", "group_id": name} for row, name in zip(rows, "aba")])
+    frozenset({0})
+    """
+    found: set[int] = set()
+    next_kind: dict[tuple[str, str], str] = {}
+    for index in reversed(range(len(rows))):
+        group, kind = (rows[index]["cluster"], rows[index]["group_id"]), rows[index]["kind"]
+        if kind == words.DELETED and next_kind.get(group, "") in _CONTINUES:
+            found.add(index)
+        next_kind[group] = kind
+    return frozenset(found)
+
+
 def with_commit_gaps(rows: Sequence[Row], of_gaps: Sequence[Row]) -> Sequence[Row]:
     """Add the matching row of `commit_gaps` to each row of `rebalances`, as the field `commit_gap`.
 

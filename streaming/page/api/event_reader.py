@@ -7,12 +7,14 @@ cursor.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from streaming.delta.cells import utc
 from streaming.delta.commit_order import CommittedTable, GoneError, Key, row_key
 from streaming.delta.stored_table import NoTableError
+from streaming.delta.tables import REBALANCES
+from streaming.evaluation.rebalances.rebalance_words import upgrade_tombstones
 from streaming.page.api.events import (
     EVENT_TYPES,
     BadSinceError,
@@ -99,9 +101,19 @@ def _steps(kind: EventType, table: CommittedTable, start: Position, since_ms: in
             yield Step(Position(table.table_id, version, 0), None)
             return
         rows = table.committed_rows(version, kind.order)
-        for number, row in enumerate(rows[skipped:], start=skipped + 1):
-            yield Step(Position(table.table_id, version, number), row)
+        hidden = _hidden(kind, rows)
+        for index in range(skipped, len(rows)):
+            if index not in hidden:
+                yield Step(Position(table.table_id, version, index + 1), rows[index])
         skipped = 0
+
+
+def _hidden(kind: EventType, rows: Sequence[Mapping[str, Any]]) -> Collection[int]:
+    """Return the indexes of rows that are no events: an upgrade writes a tombstone, but the group was not deleted.
+
+    The upgrade writes both records together. So both rows are in the same commit of the table.
+    """
+    return upgrade_tombstones(rows) if kind.table is REBALANCES else ()
 
 
 def _snapshot_steps(kind: EventType, table: CommittedTable, start: Position, since_ms: int) -> Iterator[Step]:
@@ -110,9 +122,12 @@ def _snapshot_steps(kind: EventType, table: CommittedTable, start: Position, sin
         place: Key | int = (start.after if day == start.day else ()) or number
         limit = _FIRST_ROWS
         while rows := table.snapshot_rows(start.version, day, since_ms, kind.order, place, limit):
-            for row in rows:
+            hidden = _hidden(kind, rows)
+            for index, row in enumerate(rows):
                 number += 1
                 place = row_key(row, kind.order)
+                if index in hidden:
+                    continue
                 after = place if len(str(place)) <= MAX_KEY_CHARS else ()
                 yield Step(Position(table.table_id, start.version, number, day, after), row)
             if len(rows) < limit:

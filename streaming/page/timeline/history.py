@@ -4,12 +4,14 @@
    mark. A mark counts rebalances and other changes (for example `became_empty`) separately. An upgrade or a downgrade
    of the protocol also writes a tombstone. The mark does not count this tombstone.
 2. **Commit gaps.** A gap starts at `last_commit_time`. If no commit followed the rebalance, the picture shows only the
-   part of the gap before the rebalance. `Gaps.unknown` counts all other gaps with an unknown start or duration. If two
-   gaps overlap, touch or share a column, the picture shows one span.
-3. **Conditions.** A row about the end of a condition also contains the start time. If a condition is known to be
-   active at the end of the window, its bar lasts until the end of the window. For any other condition without a row
-   about its end, the end is unknown. If the end of a condition is unknown, its bar ends at the last measurement (rule
-   4).
+   part of the gap before the rebalance. If a gap ended after the window, its end is unknown. `Gaps.unknown` counts all
+   other gaps with an unknown start or duration. If two gaps overlap, touch or share a column, the picture shows one
+   span.
+3. **Conditions.** A row about the end of a condition also contains the start time. If a condition is known to be active
+   at the end of the window, its bar lasts until the end of the window. For any other condition without a row about its
+   end, the end is unknown. The end is also unknown if the row about the end is the first measurement after a period
+   without measurements (rule 4), because the condition can have ended at any time in this period. If the end of a
+   condition is unknown, its bar ends at the last measurement before the end.
 4. **Proof of measurements.** Each row of `group_lag` proves a measurement at the time of the row. The picture marks
    each period without a row if the period is longer than `streaming/past/silence.py` allows. Even in such a period,
    rebalances, members and commit gaps are complete (`silence.py`, rule 3).
@@ -88,11 +90,15 @@ class ConditionBars:
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """The commit gaps. `unknown` is the number of gaps that are not shown because of unknown times (rule 2)."""
+    """The commit gaps. `unknown` is the number of gaps that are not shown because of unknown times (rule 2).
+
+    If `is_bound` is True, the longest gap lasted at least `longest_ms`.
+    """
 
     spans: tuple[Span, ...] = ()
     longest_ms: int = 0
     unknown: int = 0
+    is_bound: bool = False
 
 
 class ConditionRow(NamedTuple):
@@ -168,9 +174,9 @@ class MemberRows:
 class Timeline:
     """Everything that the tables prove about a group in a window. `errors` are the reasons why parts are missing.
 
-    `marks` is None if the rebalances are unknown. `above_limit` contains the periods in which the lag was above
-    `max_lag_seconds`, or nothing if the limit is unknown. `measured_ms` is the time of the last measurement in the
-    window.
+    `marks` is None if the rebalances are unknown. `last_lag` is the lag at the end of the window. `above_limit`
+    contains the periods in which the lag was above `max_lag_seconds`, or nothing if the limit is unknown. `measured_ms`
+    is the time of the last measurement in the window.
     """
 
     span: str
@@ -180,6 +186,7 @@ class Timeline:
     conditions: tuple[ConditionBars, ...] = ()
     members: MemberRows = field(default_factory=MemberRows)
     lag: tuple[LagPoint, ...] = ()
+    last_lag: LagPoint | None = None
     silences: tuple[Span, ...] = ()
     above_limit: tuple[Span, ...] = ()
     max_lag_seconds: float | None = None
@@ -212,13 +219,15 @@ def gaps_between(gaps: Iterable[Gap], window: Window) -> Gaps:
     spans, unknown = [], 0
     for gap in gaps:
         if gap.from_ms is not None and gap.duration_ms is not None:
-            spans.append(Span(gap.from_ms, gap.from_ms + gap.duration_ms))
+            end_ms = gap.from_ms + gap.duration_ms
+            spans.append(Span(gap.from_ms, min(end_ms, window.to_ms), is_end_known=end_ms <= window.to_ms))
         elif gap.from_ms is not None and gap.reason == NO_COMMIT_AFTER:
             spans.append(Span(gap.from_ms, max(gap.from_ms, gap.rebalance_ms), is_end_known=False))
         else:
             unknown += window.contains(gap.rebalance_ms)
     shown = [one for one in spans if one.to_ms >= window.from_ms and one.from_ms <= window.to_ms]
-    return Gaps(merge(shown, window), max((one.to_ms - one.from_ms for one in shown), default=0), unknown)
+    longest = max(shown, key=lambda one: one.to_ms - one.from_ms, default=Span(0, 0))
+    return Gaps(merge(shown, window), longest.to_ms - longest.from_ms, unknown, is_bound=not longest.is_end_known)
 
 
 def merge(spans: Iterable[Span], window: Window) -> tuple[Span, ...]:
@@ -241,11 +250,16 @@ def merge(spans: Iterable[Span], window: Window) -> tuple[Span, ...]:
 
 
 def condition_bars(
-    rows: Iterable[ConditionRow], active: Collection[tuple[str, int, str]], proved_until_ms: int, window: Window
+    rows: Iterable[ConditionRow],
+    active: Collection[tuple[str, int, str]],
+    proved_until_ms: int,
+    silences: Sequence[Span],
+    window: Window,
 ) -> tuple[ConditionBars, ...]:
     """Return the conditions, sorted by their first start (rule 3).
 
     `active` contains the name, the start and the text of each condition that is active at the end of the window.
+    `silences` contains the periods without measurements.
     """
     ends: dict[tuple[str, int], tuple[int | None, str]] = {}
     for row in sorted(rows, key=lambda row: (row.sampled_ms, not row.active)):
@@ -254,8 +268,13 @@ def condition_bars(
         ends[name, since_ms] = (window.to_ms, detail)
     spans: dict[str, list[Span]] = {}
     for (name, since_ms), (end_ms, detail) in ends.items():
-        until_ms = max(since_ms, proved_until_ms) if end_ms is None else end_ms
-        spans.setdefault(name, []).append(Span(since_ms, until_ms, detail, is_end_known=end_ms is not None))
+        silence = next((one for one in silences if end_ms and one.from_ms < end_ms <= one.to_ms < window.to_ms), None)
+        if end_ms is None or silence is not None:
+            last_ms = proved_until_ms if silence is None else silence.from_ms
+            span = Span(since_ms, max(since_ms, last_ms), detail, is_end_known=False)
+        else:
+            span = Span(since_ms, end_ms, detail)
+        spans.setdefault(name, []).append(span)
     bars = [ConditionBars(name, merge(of_name, window)) for name, of_name in spans.items()]
     return tuple(sorted((bar for bar in bars if bar.spans), key=lambda bar: (bar.spans[0].from_ms, bar.name)))
 

@@ -14,6 +14,8 @@ last `LOOK_BACK_MS` before the window (the look-back).
    end row (`offset_deleted` or `not_subscribed`), the sum excludes the partition.
 5. The value of an interval is the highest known lag in the interval. In periods without measurements, the lag is
    unknown. So the value of an interval is unknown only if the lag is unknown during the whole interval.
+6. The last lag is the lag at the end of the window. The value of the last interval can be much higher, because an
+   interval of a window of seven days lasts 42 minutes.
 
 A group with 1,000 partitions can have 20 million rows in seven days. All rows together would need several GB of memory.
 So the reader reads the rows in pieces, the oldest piece first.
@@ -147,18 +149,20 @@ class LagLine:
         self._times.append(changed_at)
         self._changes.append(changes)
 
-    def points(self, silences: Sequence[Span]) -> tuple[LagPoint, ...]:
-        """Return the lag of each interval."""
+    def points(self, silences: Sequence[Span]) -> tuple[tuple[LagPoint, ...], LagPoint]:
+        """Return the lag of each interval, and the lag at the end of the window (rule 6)."""
         window = self._window
         silent_at, silent = _silent(silences, window)
         times, changes = _sum_by_time(np.concatenate([*self._times, silent_at]), np.vstack([*self._changes, silent]))
         totals = np.cumsum(changes, axis=0)
         edges = [window.from_ms + window.span_ms * number // LAG_INTERVALS for number in range(LAG_INTERVALS + 1)]
         last = np.searchsorted(times, edges, side="right") - 1
-        return tuple(
+        points = tuple(
             _point(edges[number], edges[number + 1], times[one], totals[one], is_bound=self._is_bound)
             for number, one in enumerate(slice(first, until + 1) for first, until in pairwise(last.tolist()))
         )
+        end = slice(last[-1], last[-1] + 1)
+        return points, _point(window.to_ms, window.to_ms, times[end], totals[end], is_bound=self._is_bound)
 
 
 def _silent(silences: Sequence[Span], window: Window) -> tuple[_Times, _Totals]:

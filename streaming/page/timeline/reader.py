@@ -168,6 +168,7 @@ class _LagHistory(NamedTuple):
     """`proved_until_ms` is the time of the last measurement in the tables."""
 
     points: tuple[LagPoint, ...] = ()
+    last: LagPoint | None = None
     above_limit: tuple[Span, ...] = ()
     silences: tuple[Span, ...] = ()
     proved_until_ms: int | None = None
@@ -201,9 +202,10 @@ class _Reading:
             window=window,
             marks=None if marks is None else tuple(marks),
             gaps=gaps,
-            conditions=condition_bars(rows, active, lag.proved_until_ms or window.from_ms, window),
+            conditions=condition_bars(rows, active, lag.proved_until_ms or window.from_ms, lag.silences, window),
             members=member_rows(generations, window),
             lag=lag.points,
+            last_lag=lag.last,
             silences=lag.silences,
             above_limit=lag.above_limit,
             max_lag_seconds=group.max_lag_seconds,
@@ -235,15 +237,16 @@ class _Reading:
             return _LagHistory()
         measured_ms = self._read(GROUP_LAG, lambda: self._tables.measured_ms(read), ())
         silent = silences(measured_ms, self._window)
-        points, above_limit = self._read(
-            GROUP_LAG, lambda: self._lag_line(present, limit_seconds, measured_ms, silent), ((), ())
+        return self._read(
+            GROUP_LAG,
+            lambda: self._lag_line(present, limit_seconds, measured_ms, silent),
+            _LagHistory(silences=silent, proved_until_ms=max(measured_ms, default=None)),
         )
-        return _LagHistory(points, above_limit, silent, max(measured_ms, default=None))
 
     def _lag_line(
         self, present: Lags | None, limit_seconds: float | None, measured_ms: Sequence[int], silent: Sequence[Span]
-    ) -> tuple[tuple[LagPoint, ...], tuple[Span, ...]]:
-        """Return the lag and the periods above the limit. Only one piece of the rows is in memory at a time."""
+    ) -> _LagHistory:
+        """Compute the lag and the periods above the limit. Only one piece of the rows is in memory at a time."""
         window = self._window
         partitions, pieces = self._tables.lag(window)
         line = LagLine(partitions, present, window)
@@ -252,7 +255,9 @@ class _Reading:
             line.add(rows)
             if late is not None:
                 late.add(rows)
-        return line.points(silent), late.spans(silent) if late is not None else ()
+        points, last = line.points(silent)
+        above_limit = late.spans(silent) if late is not None else ()
+        return _LagHistory(points, last, above_limit, tuple(silent), max(measured_ms, default=None))
 
     def _read(self, table: Table, query: Callable[[], Value], otherwise: Other) -> Value | Other:
         try:

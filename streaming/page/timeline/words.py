@@ -61,7 +61,8 @@ def _rebalances(timeline: Timeline) -> Iterator[str]:
 
 def _conditions(timeline: Timeline) -> Iterator[str]:
     last = {name_text(bars.name): bars.spans[-1] for bars in timeline.conditions}
-    unknown = [name for name, span in last.items() if not span.is_end_known]
+    resumed_ms = {one.from_ms for one in timeline.silences if one.to_ms < timeline.window.to_ms}
+    unknown = [name for name, span in last.items() if not span.is_end_known and span.to_ms not in resumed_ms]
     active = [name for name, span in last.items() if span.is_end_known and span.to_ms == timeline.window.to_ms]
     ended = [name for name in last if name not in {*unknown, *active}]
     now = "now" if timeline.window.ends_now else "at the end"
@@ -74,7 +75,8 @@ def _gaps(timeline: Timeline) -> Iterator[str]:
     gaps = timeline.gaps
     if gaps.spans:
         count = sum(gap.count for gap in gaps.spans)
-        yield f"{counted(count, 'commit gap')}. The longest took {duration(gaps.longest_ms / 1000)}."
+        longest = f"{'at least ' if gaps.is_bound else ''}{duration(gaps.longest_ms / 1000)}"
+        yield f"{counted(count, 'commit gap')}. The longest took {longest}."
     if gaps.unknown:
         yield f"The duration of {counted(gaps.unknown, 'commit gap')} is unknown."
 
@@ -84,9 +86,9 @@ def _lag(timeline: Timeline) -> Iterator[str]:
     if not known:
         yield "The lag is unknown."
         return
-    highest, last = max(known, key=lambda point: point.records or 0), timeline.lag[-1]
-    at = moment(highest.at_ms, timeline.window)
-    yield f"Highest lag: {lag_text(highest)} (at {at}). Last lag: {lag_text(last)}."
+    highest = max(known, key=lambda point: point.records or 0)
+    last = "unknown" if timeline.last_lag is None else lag_text(timeline.last_lag)
+    yield f"Highest lag: {lag_text(highest)} (at {moment(highest.at_ms, timeline.window)}). Last lag: {last}."
     if timeline.above_limit:
         yield f"For {duration(_total_ms(timeline.above_limit) / 1000)}, the {above_limit_text(timeline)}."
 

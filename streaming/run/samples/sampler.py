@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow.compute as pc
 
-from streaming.evaluation.lag.lag import with_unread_hidden_ends
+from streaming.evaluation.lag.lag import with_hidden_records
 from streaming.run.failures import FailureLog
 from streaming.run.log_integrity import LogWatch
 from streaming.run.samples.conditions import GroupConditions
@@ -101,7 +101,7 @@ class Sampler:
         listing = self.groups.list_groups()
         subscribed = {topic for record in before.groups.values() for topic in record.topics_to_sample()}
         sample = self.lag_watch.sample(subscribed.union(pc.unique(view.commits["topic"]).to_pylist()))
-        sample = with_unread_hidden_ends(sample, before.sample, before.health.positions)
+        sample = with_hidden_records(sample, before.sample, before.health.positions)
         sample = replace(sample, refused_groups=before.health.refused_groups)
         lag = self.lag_watch.evaluate(view, before, sample)
         if self.lag_watch.settings.not_known != before.health.settings_not_known:

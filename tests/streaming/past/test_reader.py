@@ -259,6 +259,24 @@ def test_a_group_that_ended_has_no_lag_although_its_last_rows_show_one(tmp_path:
     assert PastReader(str(tmp_path), CLUSTER).groups(50_000) == []
 
 
+def test_a_client_that_commits_after_its_group_was_deleted_is_shown_as_a_group_that_only_commits(
+    tmp_path: Path,
+) -> None:
+    """Kafka deleted an inactive group, and Flink started again: `assign()` writes no record of the group.
+
+    Pages of the past said for 90 days that the group did not exist, although `group_lag` had its lag.
+    """
+    write_life(tmp_path, LIFE)
+    write_lag(tmp_path, lag_row(60_000, 7))
+    reader = PastReader(str(tmp_path), CLUSTER)
+    past = reader.group("g", 61_000)
+    assert past is not None
+    assert (past.report.membership.group_type, past.report.lag.records) == (UNKNOWN_TYPE, 7)
+    assert len(past.partitions) == 1
+    assert {one.group_id: one.lag.records for one in reader.groups(61_000)} == {"g": 7}
+    assert reader.groups(50_000) == []
+
+
 def test_a_condition_is_active_from_its_start_to_its_end(tmp_path: Path) -> None:
     write_life(tmp_path, LIFE[:1])
     write_lag(tmp_path, lag_row(11_000, 0))

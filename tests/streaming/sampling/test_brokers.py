@@ -59,6 +59,36 @@ def test_the_id_of_the_offsets_topic_comes_with_the_sample(broker_value: str | N
     assert brokers.sample([]).offsets_topic_id == topic_id, why
 
 
+def test_a_broker_that_is_down_does_not_count_and_has_no_rack():
+    """Brokers since 4.0 also return fenced brokers (KIP-1073): `kafka_brokers` never fell, and racks never changed."""
+    admin = Admin()
+    alive, fenced = ({"broker_id": number, "rack": f"r{number}", "is_fenced": number == 2} for number in (1, 2))
+    partition = {"partition_index": 0, "leader_id": 1, "replica_nodes": [1, 2]}
+    topic = {"name": "orders", "error_code": 0, "topic_id": None, "partitions": [partition]}
+    admin.describe_cluster = lambda: {"brokers": [alive, fenced]}  # type: ignore[method-assign]
+    admin.describe_topics = lambda _: [topic]  # type: ignore[method-assign]
+    connection = SimpleNamespace(admin=admin)
+    sample = Brokers("eu", connection, lambda: 0, samples_offsets_topic=False).sample(["orders"])  # type: ignore[arg-type]
+    assert sample.brokers == 1
+    assert sample.topics["orders"].racks == (("r1", None),)
+
+
+@pytest.mark.parametrize("samples_offsets_topic", [True, False])
+def test_a_group_that_consumes_the_offsets_topic_has_a_lag_and_changes_nothing_else(*, samples_offsets_topic: bool):
+    """`kafka-console-consumer --topic __consumer_offsets` committed. If the monitor read the log, its lag was unknown.
+
+    In the polling mode, the samples looked as if the monitor read the log. So the status of each group was unknown.
+    """
+    connection = SimpleNamespace(admin=Admin())
+    brokers = Brokers("eu", connection, lambda: 0, samples_offsets_topic=samples_offsets_topic)  # type: ignore[arg-type]
+    sample, without = brokers.sample(["__consumer_offsets"]), brokers.sample([])
+    assert sample.end_offsets == {("__consumer_offsets", 0): 7}
+    assert "__consumer_offsets" in sample.topics
+    assert sample.offsets_topic_partitions == without.offsets_topic_partitions == int(samples_offsets_topic)
+    assert sample.offsets_topic == without.offsets_topic
+    assert without.topics == without.end_offsets == {}
+
+
 def test_a_topic_whose_offsets_are_unknown_is_logged_once_with_its_cluster(caplog: pytest.LogCaptureFixture):
     """The line names the cluster, because two clusters may have topics of the same name. The other topic is known.
 

@@ -63,8 +63,8 @@ class LagTables:
         before = self._written if today == self._written_date else None
         written_keys = self._stored_keys(lag.report.sampled_at_ms) if self._written is None else self._written
         ended = _end_rows(lag.partitions, written_keys, unsubscribed)
-        for table, numbers in _WRITTEN_WHEN_CHANGED.items():
-            changed = lag.partitions if before is None else _changed_rows(lag.partitions, before, numbers)
+        for table, compared in _WRITTEN_WHEN_CHANGED.items():
+            changed = lag.partitions if before is None else _changed_rows(lag.partitions, before, compared)
             rows = pa.concat_tables([changed, ended])
             if table is GROUP_LAG and not rows.num_rows:
                 rows = lag.partitions.slice(length=1)
@@ -89,20 +89,21 @@ class LagTables:
 
 
 _KEYS = ("group_id", "topic", "partition")
-_LAG_NUMBERS = ("committed_offset", "end_offset", "log_start_offset", "lag")
-_WRITTEN_WHEN_CHANGED = {GROUP_LAG: _LAG_NUMBERS, PARTITION_STATUS: ("status", "records_lost")}
+_LAG_COLUMNS = ("committed_offset", "end_offset", "log_start_offset", "lag", "unknown_reason")
+_WRITTEN_WHEN_CHANGED = {GROUP_LAG: _LAG_COLUMNS, PARTITION_STATUS: ("status", "records_lost")}
 """For each table, the columns whose change causes a new row. Values that increase with time are not included."""
 
 
-def _changed_rows(now: pa.Table, before: pa.Table, numbers: Sequence[str]) -> pa.Table:
-    """Return the rows of `now` that differ from `before`. Null becomes -1, because null does not equal null."""
+def _changed_rows(now: pa.Table, before: pa.Table, compared: Sequence[str]) -> pa.Table:
+    """Return the rows of `now` that differ from `before`. Null becomes -1 or "", because null does not equal null."""
 
     def comparable(rows: pa.Table) -> pa.Table:
-        for name in numbers:
-            rows = rows.set_column(rows.column_names.index(name), name, pc.fill_null(rows[name], -1))
+        for name in compared:
+            no_value = "" if pa.types.is_string(rows[name].type) else -1
+            rows = rows.set_column(rows.column_names.index(name), name, pc.fill_null(rows[name], no_value))
         return rows
 
-    keys = [*_KEYS, *numbers]
+    keys = [*_KEYS, *compared]
     fresh = comparable(now.select(keys)).append_column("row", pa.array(range(now.num_rows), pa.int64()))
     rows = fresh.join(comparable(before.select(keys)), keys=keys, join_type="left anti", use_threads=False)["row"]
     return now.take(rows.combine_chunks().sort())

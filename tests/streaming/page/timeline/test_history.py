@@ -103,18 +103,24 @@ def row(active: bool, since_ms: int, sampled_ms: int, name: str = "rebalance_sto
             [(600_000, 660_000, True), (1_800_000, 3_600_000, True)],
             id="came back",
         ),
+        pytest.param(
+            [row(True, 600_000, 610_000), row(False, 600_000, 1_500_000)],
+            [],
+            [(600_000, 1_200_000, False)],
+            id="ended while the monitor was stopped: the end is unknown",
+        ),
     ],
 )
 def test_conditions_last_as_long_as_the_rows_and_the_report_show(
     rows: Sequence[ConditionRow], active: Sequence[tuple[str, int, str]], spans: Sequence[tuple[int, int, bool]]
 ) -> None:
-    """Tests rule 3."""
-    (bars,) = condition_bars(rows, active, 3_000_000, WINDOW)
+    """Tests rule 3. A storm that ended during a stop of the monitor was drawn until the end of the stop."""
+    (bars,) = condition_bars(rows, active, 3_000_000, [Span(1_200_000, 1_500_000), Span(3_000_000, 3_600_000)], WINDOW)
     assert [(one.from_ms, one.to_ms, one.is_end_known) for one in bars.spans] == spans
 
 
 def test_a_condition_that_ended_before_the_window_has_no_row() -> None:
-    assert condition_bars([row(False, -900_000, -600_000)], [], 3_000_000, WINDOW) == ()
+    assert condition_bars([row(False, -900_000, -600_000)], [], 3_000_000, [], WINDOW) == ()
 
 
 @pytest.mark.parametrize(
@@ -157,6 +163,13 @@ def test_an_upgrade_to_kip_848_is_not_shown_as_a_deletion() -> None:
     changes = [Change(1_000, (0, 1), DELETED, None), Change(1_000, (0, 2), UPGRADED, None)]
     ((mark, _),) = marks(changes, WINDOW)
     assert mark.others == {UPGRADED: 1}
+
+
+def test_a_gap_that_ended_after_the_window_has_no_known_end() -> None:
+    """A page of the past named the length of a gap that had not ended at this time."""
+    found = gaps_between([Gap(3_300_000, 3_000_000, 1_200_000, None)], WINDOW)
+    assert found.spans == (Span(3_000_000, 3_600_000, is_end_known=False),)
+    assert (found.longest_ms, found.is_bound) == (600_000, True)
 
 
 def test_merged_spans_keep_the_number_of_events_and_the_unknown_end() -> None:

@@ -41,7 +41,9 @@ def points(  # noqa: PLR0913 - the inputs of a line
     edges = [-1, *sorted(cuts), 10**9]
     for start, end in pairwise(edges):
         line.add(columns([row for row in rows if start <= row[0] < end], names))
-    return line.points(silences)
+    found, last = line.points(silences)
+    assert last.records is None or last.records <= (found[-1].records or 0), "the last value is in the last interval"
+    return found
 
 
 def columns(rows: Sequence[Row], names: Sequence[TopicPartition]) -> LagRows:
@@ -199,3 +201,13 @@ def total_at(at_ms: int, rows: Sequence[Row], earlier: Lags, present: Lags | Non
             values[partition] = present[partition]
     known = [lag for lag in values.values() if lag is not None]
     return (None, missing) if len(known) < len(values) or not known else (sum(known), missing)
+
+
+def test_the_last_lag_is_that_at_the_end_and_not_the_highest_of_the_last_interval() -> None:
+    """An interval of seven days lasts 42 minutes. The page showed the highest lag of these minutes as the last lag."""
+    week = Window(0, 7 * 86_400_000)
+    line = LagLine(LagPartitions([A], np.array([604_000_000], np.int64), {A: 0}, {}, ()), {A: 0}, week)
+    line.add(columns([(603_000, A, 1_000_000), (604_000, A, 0)], [A]))
+    found, last = line.points([])
+    assert (found[-1].records, last.records, last.at_ms) == (1_000_000, 0, week.to_ms)
+    assert line.points([Span(604_000_000, week.to_ms)])[1].records is None

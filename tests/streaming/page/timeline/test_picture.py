@@ -286,8 +286,8 @@ def test_now_is_not_the_time_of_the_last_measurement() -> None:
 def test_the_highest_lag_has_the_time_of_its_measurement() -> None:
     """The summary of seven days showed the start of an interval of 42 minutes, which was 40 minutes too early."""
     points = (LagPoint(0, END_MS - 2_520_000, 3), LagPoint(END_MS - 2_520_000, END_MS, 9, at_ms=END_MS - 120_000))
-    summary = section_of(Timeline("1h", HOUR, lag=points)).summary
-    assert "Highest lag: 9 records (at 22:24:40). Last lag: 9 records." in summary
+    summary = section_of(Timeline("1h", HOUR, lag=points, last_lag=LagPoint(END_MS, END_MS, 2))).summary
+    assert "Highest lag: 9 records (at 22:24:40). Last lag: 2 records." in summary
 
 
 @pytest.mark.parametrize("module", [history, lag_line, rows_of_members, shapes, time_range, words])
