@@ -27,7 +27,6 @@ from streaming.run.query.restore import restore
 from streaming.run.query.table_progress import ProgressFile
 from streaming.run.samples.assignors import AssignorRequests
 from streaming.run.samples.conditions import GroupConditions, limits_of
-from streaming.run.samples.feedback import Feedback
 from streaming.run.samples.feedback_writer import FeedbackWriter
 from streaming.run.samples.incidents import Incidents
 from streaming.run.samples.lag.lag_causes import LagCauses
@@ -36,7 +35,7 @@ from streaming.run.samples.lag.lag_watch import LagWatch
 from streaming.run.samples.lag.retention_settings import RetentionSettings
 from streaming.run.samples.readiness import Readiness, log_ends, max_unread_seconds
 from streaming.run.samples.reconcile import Reconciler
-from streaming.run.samples.sampler import AfterSample, Sampler
+from streaming.run.samples.sampler import Sampler
 from streaming.run.shared_resources import ClusterSession, SharedResources
 from streaming.run.writers import WriterClaim
 from streaming.sampling.configs import Configs
@@ -164,25 +163,23 @@ class ClusterRun:
     ) -> Mapping[str, Callable[[threading.Event], None]]:
         sampling, cluster, monitor_state = self.settings.sampling, self._cluster, self.monitor_state
         groups = Groups(self.cluster_session.connection, self.clock.now_ms)
-        reconciler = (
-            None if self._poller else Reconciler(cluster, groups, self._committed_offsets, sampling.reconcile_seconds)
-        )
-        assignors = None if self._poller else AssignorRequests(cluster, groups)
+        reconciler = Reconciler(cluster, groups, self._committed_offsets, sampling.reconcile_seconds)
+        limits_of_each = self.settings.limits_by_group().of_each
         sampler = Sampler(
             cluster=cluster,
             monitor_state=monitor_state,
             groups=groups,
             lag_watch=lag_watch,
             readiness=self._readiness,
-            after=AfterSample(
-                Feedback(FeedbackWriter(self._files), reconciler, assignors),
-                LogWatch(cluster, monitor_state, self._files),
-                GroupConditions(cluster, monitor_state, tables, self._limits, self.settings.limits_by_group().of_each),
-                LagCauses(cluster, monitor_state, tables),
-                Incidents(cluster, monitor_state, tables),
-                LagTables(cluster, monitor_state, tables, sampling.lag_table_seconds),
-                self.shared.upkeep,
-            ),
+            feedback_writer=FeedbackWriter(self._files),
+            reconciler=None if self._poller else reconciler,
+            assignors=None if self._poller else AssignorRequests(cluster, groups),
+            log_watch=LogWatch(cluster, monitor_state, self._files),
+            conditions=GroupConditions(cluster, monitor_state, tables, self._limits, limits_of_each),
+            lag_causes=LagCauses(cluster, monitor_state, tables),
+            incidents=Incidents(cluster, monitor_state, tables),
+            lag_tables=LagTables(cluster, monitor_state, tables, sampling.lag_table_seconds),
+            upkeep=self.shared.upkeep,
             interval_seconds=sampling.interval_seconds,
         )
         page = f"{self.shared.page}/?cluster={quote(cluster, safe='')}"

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from dataclasses import fields
 from datetime import date
 from pathlib import Path
 
@@ -152,13 +153,14 @@ def test_brokers_that_stop_answering_are_one_line_and_their_return_is_a_second(
     """A broker that was down for a night caused twenty thousand lines."""
     failure, success = KafkaConnectionError("gone"), None
     samples = Samples(success, failure, NodeNotReadyError("still"), failure, success, success, failure, success)
-    sampler = Sampler(
-        cluster="eu",
-        monitor_state=MonitorState(),
-        interval_seconds=0.01,
-        readiness=Readiness("prod", lambda: True, log_ends, MAX_UNREAD_MS, INTERVAL_MS),
-        **dict.fromkeys(("groups", "lag_watch", "after")),
-    )
+    unused = {field.name: None for field in fields(Sampler)}
+    used = {
+        "cluster": "eu",
+        "monitor_state": MonitorState(),
+        "interval_seconds": 0.01,
+        "readiness": Readiness("prod", lambda: True, log_ends, MAX_UNREAD_MS, INTERVAL_MS),
+    }
+    sampler = Sampler(**unused | used)
     monkeypatch.setattr(sampler, "take_sample", samples)
     with caplog.at_level(logging.INFO):
         sampler.run(samples.stop)

@@ -33,7 +33,6 @@ from streaming.protocol.record_batches import Tail
 from streaming.run.cluster_clock import ClusterClock
 from streaming.run.log_integrity import LogWatch
 from streaming.run.samples.conditions import GroupConditions, limits_of
-from streaming.run.samples.feedback import Feedback
 from streaming.run.samples.feedback_writer import FeedbackWriter
 from streaming.run.samples.incidents import Incidents
 from streaming.run.samples.lag.lag_causes import LagCauses
@@ -41,7 +40,7 @@ from streaming.run.samples.lag.lag_tables import LagTables
 from streaming.run.samples.lag.lag_watch import LagWatch
 from streaming.run.samples.lag.retention_settings import RetentionSettings
 from streaming.run.samples.readiness import Readiness, log_ends
-from streaming.run.samples.sampler import AfterSample, Sampler
+from streaming.run.samples.sampler import Sampler
 from streaming.run.samples.upkeep import Upkeep
 from streaming.state.committed_offsets import CommittedOffsets
 from streaming.state.monitor_state import MonitorState
@@ -156,15 +155,15 @@ class Monitor:
             groups=self.cluster,  # type: ignore[arg-type]
             lag_watch=self.lag_watch,
             readiness=Readiness("prod", lambda: True, log_ends, MAX_UNREAD_MS, INTERVAL_MS),
-            after=AfterSample(
-                Feedback(FeedbackWriter(files), None),
-                LogWatch("prod", self.monitor_state, files),
-                GroupConditions("prod", self.monitor_state, self.tables, limits, self.limits_of),
-                LagCauses("prod", self.monitor_state, self.tables),
-                Incidents("prod", self.monitor_state, self.tables),
-                LagTables("prod", self.monitor_state, self.tables, 3600),
-                Upkeep(self.tables, 90, 3600),
-            ),
+            feedback_writer=FeedbackWriter(files),
+            reconciler=None,
+            assignors=None,
+            log_watch=LogWatch("prod", self.monitor_state, files),
+            conditions=GroupConditions("prod", self.monitor_state, self.tables, limits, self.limits_of),
+            lag_causes=LagCauses("prod", self.monitor_state, self.tables),
+            incidents=Incidents("prod", self.monitor_state, self.tables),
+            lag_tables=LagTables("prod", self.monitor_state, self.tables, 3600),
+            upkeep=Upkeep(self.tables, 90, 3600),
             interval_seconds=5,
         )
 
