@@ -10,9 +10,11 @@ from contextlib import closing
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
+import msgspec
+
 from streaming.child_process import ChildProcess
 from streaming.config.environment import without_settings
-from streaming.demo.figures import Figures, read_figures
+from streaming.demo.figures import Figures
 from streaming.demo.load import DemoError, DemoLoad
 from streaming.embedded import EmbeddedBroker
 from streaming.embedded.properties import LOOPBACK
@@ -70,7 +72,7 @@ class DemoEnvironment:
         try:
             with closing(HTTPConnection(LOOPBACK, self._metrics_port, timeout=_ANSWER_TIMEOUT_SECONDS)) as connection:
                 connection.request("GET", "/api/v1/groups")
-                return read_figures(connection.getresponse().read().decode())
+                return msgspec.json.decode(connection.getresponse().read(), type=Figures)
         except (OSError, HTTPException, ValueError):
             return None
 

@@ -1,72 +1,53 @@
-"""Reads the state of the monitor and the values of each group from the monitor's API.
+"""The fields of the monitor's response to `/api/v1/groups` that the screen shows. Other fields are ignored.
 
 A missing value is None, never 0.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from msgspec import Struct
 
 
-@dataclass(frozen=True)
-class GroupFigures:
+class Shares(Struct, frozen=True):
+    """The distribution of a group's partitions."""
+
+    max_partitions: int | None = None
+    excess_partitions: int | None = None
+    idle_members: int | None = None
+
+
+class LagCause(Struct, frozen=True):
+    """The cause of a group's lag. `text` describes the cause in a sentence."""
+
+    text: str
+
+
+class GroupFigures(Struct, frozen=True):
     """The values of one group. None means unknown.
 
-    `drift_partitions` is the number of partitions whose owner breaks a rule of the group's strategy. `cause` describes
-    the cause of the lag in a sentence.
+    `protocol` is the name of the group's strategy. `drift_partitions` is the number of partitions whose owner breaks a
+    rule of this strategy.
     """
 
     group_id: str
-    strategy: str | None = None
+    protocol: str | None = None
     state: str | None = None
-    members: int | None = None
-    idle_members: int | None = None
-    generation: int | None = None
-    rebalances: int | None = None
-    max_partitions: int | None = None
-    excess_partitions: int | None = None
+    member_count: int | None = None
+    generation_id: int | None = None
+    rebalances_total: int | None = None
+    shares: Shares = Shares()
     drift_partitions: int | None = None
     lag: int | None = None
-    cause: str | None = None
+    cause: LagCause | None = None
 
 
-@dataclass(frozen=True)
-class Figures:
-    """The values of one response. `groups` maps group ids to values. `ready` is True if the monitor is ready."""
+class Figures(Struct, frozen=True):
+    """The response. While the monitor catches up, the response contains no groups."""
 
-    ready: bool = False
-    groups: Mapping[str, GroupFigures] = field(default_factory=dict)
+    phase: str = ""
+    groups: list[GroupFigures] = []
 
-
-def read_figures(listed_groups: str) -> Figures:
-    """Parse the response to `/api/v1/groups`. While the monitor catches up, the response contains no groups.
-
-    >>> read_figures('{"error": "the monitor is still reading", "phase": "catching_up"}')
-    Figures(ready=False, groups={})
-    """
-    document = json.loads(listed_groups)
-    return Figures(
-        ready=document.get("phase") == "ready",
-        groups={group["group_id"]: _group_figures(group) for group in document.get("groups", ())},
-    )
-
-
-def _group_figures(group: Mapping[str, Any]) -> GroupFigures:
-    shares, cause = group["shares"], group["cause"]
-    return GroupFigures(
-        group["group_id"],
-        strategy=group["protocol"] or None,
-        state=group["state"],
-        members=group["member_count"],
-        idle_members=shares["idle_members"],
-        generation=group["generation_id"],
-        rebalances=group["rebalances_total"],
-        max_partitions=shares["max_partitions"],
-        excess_partitions=shares["excess_partitions"],
-        drift_partitions=group["drift_partitions"],
-        lag=group["lag"],
-        cause=None if cause is None else cause["text"],
-    )
+    @property
+    def ready(self) -> bool:
+        """True if the monitor is ready."""
+        return self.phase == "ready"

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from streaming.demo.figures import Figures, GroupFigures
 from streaming.demo.groups import DEMO_GROUPS
+from streaming.group.printable import printable
 
 _MIN_WIDTH_FOR_SENTENCES = 140
 _MIN_WIDTH_FOR_ALL_COLUMNS = 99
@@ -58,14 +59,15 @@ class GroupTable:
 
 
 def _groups(figures: Figures) -> list[GroupFigures]:
+    known = {group.group_id: group for group in figures.groups}
     demo_groups = [group.group_id for group in DEMO_GROUPS]
-    others = sorted(figures.groups.keys() - set(demo_groups))
-    return [figures.groups.get(group_id, GroupFigures(group_id)) for group_id in (*demo_groups, *others)]
+    others = sorted(known.keys() - set(demo_groups))
+    return [known.get(group_id, GroupFigures(group_id)) for group_id in (*demo_groups, *others)]
 
 
 def _sentence(group: GroupFigures) -> Text:
     if group.cause is not None:
-        return Text(f"cause of lag: {printable(group.cause)}", "red")
+        return Text(f"cause of lag: {printable(group.cause.text)}", "red")
     return Text(_SHOWN_BY.get(group.group_id, _OTHER_GROUP), "dim")
 
 
@@ -103,41 +105,41 @@ def _table(groups: list[GroupFigures], columns: Sequence[_Column], sentences: Se
     return table
 
 
-def _number(number: int | None, *, is_highlighted: bool = False) -> Text:
-    return _text("?" if number is None else str(number), is_highlighted=is_highlighted)
+def _number(number: int | None, style: str = "") -> Text:
+    return Text("?" if number is None else str(number), style)
 
 
-def _text(text: str | None, *, is_highlighted: bool = False) -> Text:
-    return Text(printable(text or "?"), _HIGHLIGHT if is_highlighted else "")
+def _problem(number: int | None) -> Text:
+    """Return a number that is highlighted if it is not 0."""
+    return _number(number, _HIGHLIGHT if number else "")
 
 
-def printable(name: str) -> str:
-    """Replace the control characters in a name that a client chose, for example line feeds and escape sequences."""
-    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in name)
+def _text(text: str | None) -> Text:
+    return Text(printable(text or "?"))
 
 
 _GROUP = _Column("\ngroup", lambda group: Text(printable(group.group_id), "bold"), max_width=24)
 """The name of a group can have any length, but the other columns must still fit."""
-_MEMBERS = _Column("\nmembers", lambda group: _number(group.members))
+_MEMBERS = _Column("\nmembers", lambda group: _number(group.member_count))
 _FIGURES = (
-    _Column("rebal-\nances", lambda group: _number(group.rebalances)),
-    _Column("busiest\nmember", lambda group: _number(group.max_partitions)),
-    _Column("\nexcess", lambda group: _number(group.excess_partitions, is_highlighted=bool(group.excess_partitions))),
-    _Column("\ndrift", lambda group: _number(group.drift_partitions, is_highlighted=bool(group.drift_partitions))),
+    _Column("rebal-\nances", lambda group: _number(group.rebalances_total)),
+    _Column("busiest\nmember", lambda group: _number(group.shares.max_partitions)),
+    _Column("\nexcess", lambda group: _problem(group.shares.excess_partitions)),
+    _Column("\ndrift", lambda group: _problem(group.drift_partitions)),
     _Column("\nlag", lambda group: _number(group.lag)),
 )
 _COLUMNS = (
     _GROUP,
-    _Column("\nstrategy", lambda group: _text(group.strategy)),
+    _Column("\nstrategy", lambda group: _text(group.protocol)),
     _Column("\nstate", lambda group: _text(group.state)),
     _MEMBERS,
-    _Column("\nidle", lambda group: _number(group.idle_members, is_highlighted=bool(group.idle_members))),
-    _Column("gener-\nation", lambda group: _number(group.generation)),
+    _Column("\nidle", lambda group: _problem(group.shares.idle_members)),
+    _Column("gener-\nation", lambda group: _number(group.generation_id)),
     *_FIGURES,
 )
 _NARROW_COLUMNS = (
     _GROUP,
-    _Column("\nstrategy", lambda group: _text(group.strategy), max_width=13),
+    _Column("\nstrategy", lambda group: _text(group.protocol), max_width=13),
     _MEMBERS,
     *_FIGURES,
 )

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from assignors import assignor_named
-from streaming.demo.figures import Figures, GroupFigures, read_figures
+from streaming.demo.figures import Figures, GroupFigures, LagCause, Shares
 from streaming.evaluation.causes.cause import HOT_PARTITION, Cause
 from streaming.evaluation.causes.late_group import ExplainedLag
 from streaming.evaluation.group_update import GroupState
@@ -38,17 +39,15 @@ def test_every_figure_is_found_in_what_the_api_returns(monitor_state: MonitorSta
     assert figures.ready
     expected = GroupFigures(
         "g",
-        strategy="range",
+        protocol="range",
         state="Stable",
-        members=3,
-        idle_members=1,
-        generation=7,
-        rebalances=5,
-        max_partitions=2,
-        excess_partitions=1,
+        member_count=3,
+        generation_id=7,
+        rebalances_total=5,
+        shares=Shares(max_partitions=2, excess_partitions=1, idle_members=1),
         drift_partitions=1,
     )
-    assert figures.groups["g"] == expected
+    assert expected in figures.groups
 
 
 def test_a_group_whose_members_are_not_known_has_no_figure_instead_of_a_zero(
@@ -56,22 +55,23 @@ def test_a_group_whose_members_are_not_known_has_no_figure_instead_of_a_zero(
 ):
     """Unknown is a separate state, not 0."""
     monitor_state.put_batch([_seen("new")], [])
-    new = GroupFigures("new", state="Unknown", generation=1, rebalances=0)
-    assert _figures(monitor_state, tmp_path).groups == {"new": new}
+    new = GroupFigures("new", state="Unknown", generation_id=1, rebalances_total=0)
+    assert _figures(monitor_state, tmp_path).groups == [new]
 
 
 def test_before_the_monitor_is_ready_the_screen_shows_no_groups(tmp_path: Path):
     """While the monitor catches up, the API returns only an error."""
     monitor_state = MonitorState()
     monitor_state.put_batch([_record("g")], [])
-    assert _figures(monitor_state, tmp_path) == Figures(ready=False, groups={})
+    figures = _figures(monitor_state, tmp_path)
+    assert (figures.ready, figures.groups) == (False, [])
 
 
 def test_a_monitor_whose_last_sample_is_too_old_is_not_ready(monitor_state: MonitorState, tmp_path: Path):
     monitor_state.put_batch([_record("g")], [])
     figures = _figures(monitor_state, tmp_path, now_ms=STALE_AFTER_MS + 1)
     assert not figures.ready
-    assert figures.groups["g"].lag is None
+    assert [group.lag for group in figures.groups] == [None]
 
 
 def test_drift_is_that_of_the_groups_own_strategy_and_no_other(monitor_state: MonitorState, tmp_path: Path):
@@ -79,15 +79,15 @@ def test_drift_is_that_of_the_groups_own_strategy_and_no_other(monitor_state: Mo
         [_record("g", protocol="own-strategy"), _record("h", {"a": (0,), "b": (1,), "c": (2,)})], []
     )
     groups = _figures(monitor_state, tmp_path).groups
-    assert (groups["g"].strategy, groups["g"].drift_partitions) == ("own-strategy", None)
-    assert (groups["h"].strategy, groups["h"].drift_partitions) == ("range", 0)
+    drifts = {group.group_id: (group.protocol, group.drift_partitions) for group in groups}
+    assert drifts == {"g": ("own-strategy", None), "h": ("range", 0)}
 
 
 def test_a_group_that_only_commits_is_shown_with_its_lag(monitor_state: MonitorState, tmp_path: Path):
     sample, lag, _ = simulate({"g": Commits(("audit",), behind=7)})
     monitor_state.put_sample(sample, lag)
     groups = _figures(monitor_state, tmp_path, NOW_MS).groups
-    assert groups == {"g": GroupFigures("g", state="Unknown", lag=3 * 7)}
+    assert groups == [GroupFigures("g", state="Unknown", lag=3 * 7)]
 
 
 def test_the_cause_of_lag_is_the_sentence_of_the_api(monitor_state: MonitorState, tmp_path: Path):
@@ -96,17 +96,17 @@ def test_the_cause_of_lag_is_the_sentence_of_the_api(monitor_state: MonitorState
     monitor_state.put_batch([_record("g"), _record("h")], [])
     monitor_state.put_explained_lags({"g": ExplainedLag(None, cause)})
     figures = _figures(monitor_state, tmp_path)
-    assert {group_id: group.cause for group_id, group in figures.groups.items()} == {"g": cause.text, "h": None}
+    assert {group.group_id: group.cause for group in figures.groups} == {"g": LagCause(cause.text), "h": None}
 
 
 def test_every_possible_name_of_a_group_is_read_back(monitor_state: MonitorState, tmp_path: Path):
     awkward = 'quote " backslash \\ newline \n brace } ü'
     monitor_state.put_batch([_seen(awkward)], [])
-    assert list(_figures(monitor_state, tmp_path).groups) == [awkward]
+    assert [group.group_id for group in _figures(monitor_state, tmp_path).groups] == [awkward]
 
 
 def _figures(monitor_state: MonitorState, tables: Path, now_ms: int = 0) -> Figures:
-    return read_figures(ask(pages_of(monitor_state, tables, now_ms), "/api/v1/groups").text)
+    return msgspec.json.decode(ask(pages_of(monitor_state, tables, now_ms), "/api/v1/groups").text, type=Figures)
 
 
 def _seen(group_id: str) -> GroupState:
