@@ -6,7 +6,7 @@ values to None.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -26,16 +26,10 @@ from streaming.evaluation.fairness.imbalance import PARTITIONS, Imbalance
 from streaming.evaluation.lag.lag import BLOCKED
 from streaming.evaluation.lag.topic_loads import TopicLoad
 from streaming.evaluation.limits import DEFAULT_LIMITS, GroupLimits
-from streaming.group.members import (
-    GroupMember,
-    host_names,
-    leader,
-    members,
-    rebalance_timeouts_ms,
-    session_timeouts_ms,
-    topic_names,
-)
+from streaming.group.members import GroupMember, host_name, leader, members
 from streaming.group.snapshot import UNKNOWN, GroupSnapshot
+from streaming.protocol.classic import ClassicMember
+from streaming.protocol.modern import ModernMember
 
 UNKNOWN_TYPE: Final = "unknown"
 """The group type in a report of the past if no table row contains the type. Then no row contains the state either."""
@@ -161,23 +155,39 @@ class Members:
 
     @property
     def session_timeouts_ms(self) -> tuple[int, ...]:
-        """The distinct session timeouts of the members, in ascending order. Empty if unknown."""
-        return session_timeouts_ms(self.snapshot) if self.snapshot else ()
+        """The distinct known session timeouts of the members, in ascending order. Empty if unknown."""
+        sources = (member.classic if isinstance(member, ModernMember) else member for member in self._stored)
+        return _distinct(source.session_timeout_ms for source in sources if source)
 
     @property
     def rebalance_timeouts_ms(self) -> tuple[int, ...]:
-        """The distinct rebalance timeouts of the members, in ascending order. Empty if unknown."""
-        return rebalance_timeouts_ms(self.snapshot) if self.snapshot else ()
+        """The distinct known rebalance timeouts of the members, in ascending order. Empty if unknown."""
+        return _distinct(member.rebalance_timeout_ms for member in self._stored)
 
     @property
     def topics(self) -> frozenset[str]:
         """The topics that members subscribe to, and the topics of their partitions."""
-        return topic_names(self.snapshot) if self.snapshot else frozenset()
+        if self.snapshot is None:
+            return frozenset()
+        modern, classic = self.snapshot.modern, self.snapshot.classic
+        if modern is not None:
+            held = {topic_id for one in modern.currents.values() for topic_id, _ in one.assigned}
+            known = {modern.topic_names[topic_id] for topic_id in held if topic_id in modern.topic_names}
+            return frozenset(known.union(modern.subscribed_topics()))
+        of_members = classic.members if classic else ()
+        subscribed = {topic for member in of_members if member.subscription for topic in member.subscription.topics}
+        assigned = {topic for member in of_members if member.assignment for topic, _ in member.assignment.partitions}
+        return frozenset(subscribed | assigned)
 
     @property
     def hosts(self) -> frozenset[str]:
         """The names of the client hosts of all members."""
-        return host_names(self.snapshot) if self.snapshot else frozenset()
+        return frozenset(host_name(member.client_host) for member in self._stored)
+
+    @property
+    def _stored(self) -> Collection[ClassicMember | ModernMember]:
+        """The members in the group state. Unlike `each`, they need no conversion, which is slow for many groups."""
+        return self.snapshot.stored_members() if self.snapshot else ()
 
     @cached_property
     def owners(self) -> Mapping[TopicPartition, GroupMember]:
@@ -195,6 +205,10 @@ class Members:
     def expected_partitions(self) -> Mapping[str, int] | None:
         """The expected partition count of each member, by member id."""
         return expected_partitions(self.each, self.own)
+
+
+def _distinct(timeouts_ms: Iterable[int | None]) -> tuple[int, ...]:
+    return tuple(sorted({timeout_ms for timeout_ms in timeouts_ms if timeout_ms is not None}))
 
 
 class GroupLag(NamedTuple):

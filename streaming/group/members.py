@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from operator import attrgetter
 
 import msgspec
@@ -12,7 +11,7 @@ from streaming.group.claims import member_claim
 from streaming.group.modern import ModernGroup
 from streaming.group.snapshot import GroupSnapshot
 from streaming.protocol.classic import ClassicMember
-from streaming.protocol.modern import IdPartitions, ModernMember
+from streaming.protocol.modern import IdPartitions
 
 TopicPartitions = tuple[tuple[str, int], ...]
 
@@ -80,30 +79,6 @@ def host_name(client_host: str) -> str:
     return client_host.removeprefix("/")
 
 
-def host_names(snapshot: GroupSnapshot) -> frozenset[str]:
-    """Return the client hosts of all members."""
-    return frozenset(host_name(member.client_host) for member in _stored_members(snapshot))
-
-
-def _stored_members(snapshot: GroupSnapshot) -> Iterable[ClassicMember | ModernMember]:
-    if snapshot.modern is not None:
-        return snapshot.modern.members.values()
-    return snapshot.classic.members if snapshot.classic else ()
-
-
-def topic_names(snapshot: GroupSnapshot) -> frozenset[str]:
-    """Return the topics that members subscribe to, and the topics of the partitions that members own."""
-    modern, classic = snapshot.modern, snapshot.classic
-    if modern is not None:
-        held = {topic_id for one in modern.currents.values() for topic_id, _ in one.assigned}
-        known = {modern.topic_names[topic_id] for topic_id in held if topic_id in modern.topic_names}
-        return frozenset(known.union(modern.subscribed_topics()))
-    of_members = classic.members if classic else ()
-    subscribed = {topic for member in of_members if member.subscription for topic in member.subscription.topics}
-    assigned = {topic for member in of_members if member.assignment for topic, _ in member.assignment.partitions}
-    return frozenset(subscribed | assigned)
-
-
 def members(snapshot: GroupSnapshot) -> tuple[GroupMember, ...]:
     """Return the group's members, sorted by member id."""
     if snapshot.modern is not None:
@@ -124,21 +99,6 @@ def leader(snapshot: GroupSnapshot) -> GroupMember | None:
     classic = snapshot.classic
     leaders = [member for member in classic.members if member.member_id == classic.leader] if classic else []
     return _classic_member(leaders[0], snapshot.protocol) if leaders else None
-
-
-def session_timeouts_ms(snapshot: GroupSnapshot) -> tuple[int, ...]:
-    """Return the distinct session timeouts of the members, the shortest first. Unknown timeouts are left out."""
-    sources = (member.classic if isinstance(member, ModernMember) else member for member in _stored_members(snapshot))
-    return _distinct(source.session_timeout_ms for source in sources if source)
-
-
-def rebalance_timeouts_ms(snapshot: GroupSnapshot) -> tuple[int, ...]:
-    """Return the distinct rebalance timeouts of the members, the shortest first. Unknown timeouts are left out."""
-    return _distinct(member.rebalance_timeout_ms for member in _stored_members(snapshot))
-
-
-def _distinct(timeouts_ms: Iterable[int | None]) -> tuple[int, ...]:
-    return tuple(sorted({timeout_ms for timeout_ms in timeouts_ms if timeout_ms is not None}))
 
 
 def _classic_member(member: ClassicMember, strategy: str | None) -> GroupMember:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import msgspec
 
 from streaming.events import CLASSIC, CONSUMER, POLLED_PARTITION, SHARE, STREAMS, Position, TopicMetadata
 from streaming.group.modern import ModernGroup
 from streaming.protocol.classic import ClassicMember, GroupMetadata
+from streaming.protocol.modern import ModernMember
 
 STABLE = "Stable"
 EMPTY = "Empty"
@@ -148,11 +151,15 @@ class GroupSnapshot(msgspec.Struct, frozen=True):
         is_reported = self.is_polled or (self.modern is not None and not self.modern.names_assignor())
         return BROKER if is_reported else RECORDS
 
+    def stored_members(self) -> Collection[ClassicMember | ModernMember]:
+        """Return the members that the records show. `group.members` converts the members of all types to one type."""
+        if self.modern is not None:
+            return self.modern.members.values()
+        return self.classic.members if self.classic is not None else ()
+
     def member_count(self) -> int:
         """Return the number of members that the records show."""
-        if self.modern is not None:
-            return len(self.modern.members)
-        return len(self.classic.members) if self.classic is not None else 0
+        return len(self.stored_members())
 
     def subscribed_topics(self) -> tuple[str, ...]:
         """Return the sorted topics to which at least one member subscribes (see `known_topics`).
