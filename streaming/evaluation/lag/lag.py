@@ -50,8 +50,7 @@ NO_END_OFFSET = "no_end_offset"
 END_BEFORE_COMMIT = "end_before_commit"
 MAYBE_ONLY_MARKERS = "maybe_only_markers"
 _SAMPLE_REASONS = (BLOCKED, COMMITS_REFUSED, TOPIC_DELETED, PARTITION_DELETED, NO_END_OFFSET, END_BEFORE_COMMIT)
-UNKNOWN_REASONS = (*_SAMPLE_REASONS, MAYBE_ONLY_MARKERS)
-"""Reasons for an unknown lag, in the order of the rules."""
+"""Reasons for an unknown lag that need only the commits and the sample, in the order of the rules."""
 NO_FRESH_SAMPLE = "no_fresh_sample"
 """Reason for an unknown lag of a group: the last sample is too old, or there is no sample."""
 LOG_NOT_READ = "log_not_read"

@@ -172,7 +172,7 @@ VERDICTS = {
         (of_fairness.IMBALANCE_SCORE, "measure", {imbalance.PARTITIONS, imbalance.LAG, imbalance.THROUGHPUT}),
         (of_fairness.IMBALANCE_SCORE, "scope", {participants.MEMBER, participants.HOST}),
         (of_fairness.WORK_IMBALANCE_RATIO, "measure", {imbalance.LAG, imbalance.THROUGHPUT}),
-        (of_lag.LAG_UNKNOWN_PARTITIONS, "reason", set(lag.UNKNOWN_REASONS)),
+        (of_lag.LAG_UNKNOWN_PARTITIONS, "reason", {*lag._SAMPLE_REASONS, lag.MAYBE_ONLY_MARKERS}),
         (of_lag.GROUP_STATUS, "status", {status.name for status in Status}),
         (of_groups.GROUP_INFO, "group_type", set(GROUP_TYPES)),
         (
