@@ -85,25 +85,8 @@ class SampleValues(NamedTuple):
     committed_topics: tuple[str, ...] = ()
 
 
-NO_SAMPLE = SampleValues()
-
-
-def evaluate(recorded: RecordedGroup, sampled: SampleValues = NO_SAMPLE) -> GroupReport:
-    """Build the report of an existing group."""
-    return with_sample(_report_from_records(recorded), sampled)
-
-
-def with_sample(report: GroupReport, sampled: SampleValues) -> GroupReport:
-    """Return a copy of the report with the values of a sample. For a blocked group, rule 1 limits the values."""
-    if report.is_blocked:
-        unknown = sampled.lag.unknown or ((BLOCKED,) if sampled.committed_topics else ())
-        sampled = SampleValues(GroupLag(unknown=unknown), committed_topics=sampled.committed_topics)
-    elif report.assignment.unowned_partitions is None:
-        sampled = sampled._replace(unowned_records=None)
-    return msgspec.structs.replace(report, **sampled._asdict())
-
-
-def _report_from_records(recorded: RecordedGroup) -> GroupReport:
+def evaluate(recorded: RecordedGroup) -> GroupReport:
+    """Build the report of an existing group, without the values of a sample."""
     group_state = recorded.record
     if group_state is None:
         return _report_without_record(recorded)
@@ -140,6 +123,16 @@ def _report_from_records(recorded: RecordedGroup) -> GroupReport:
         not_known=not_known(snapshot),
         limits=recorded.limits,
     )
+
+
+def with_sample(report: GroupReport, sampled: SampleValues) -> GroupReport:
+    """Return a copy of the report with the values of a sample. For a blocked group, rule 1 limits the values."""
+    if report.is_blocked:
+        unknown = sampled.lag.unknown or ((BLOCKED,) if sampled.committed_topics else ())
+        sampled = SampleValues(GroupLag(unknown=unknown), committed_topics=sampled.committed_topics)
+    elif report.assignment.unowned_partitions is None:
+        sampled = sampled._replace(unowned_records=None)
+    return msgspec.structs.replace(report, **sampled._asdict())
 
 
 def _report_without_record(recorded: RecordedGroup) -> GroupReport:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from assignors import assignor_named
-from streaming.evaluation.evaluate import RecordedGroup, SampleValues, evaluate
+from streaming.evaluation.evaluate import RecordedGroup, SampleValues, evaluate, with_sample
 from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.group.snapshot import GroupSnapshot
 from tests.streaming.groups import member, sampled, written
@@ -27,7 +27,7 @@ def test_the_owners_are_unknown_in_a_rebalance(state: str, expected: tuple[objec
     record = GroupState(GroupSnapshot("g"))
     for event in EVENTS:
         record = apply_batch(record, [event], [assignor_named("range")]).record
-    report = evaluate(RecordedGroup("g", record, state=state), SampleValues(unowned_records=10))
+    report = with_sample(evaluate(RecordedGroup("g", record, state=state)), SampleValues(unowned_records=10))
     shown = report.assignment
     assert shown.own is not None
     found = (shown.own.verdict, shown.owned_twice_partitions, shown.not_subscribed_partitions)
