@@ -23,9 +23,7 @@ class Catalogue:
         self._guarded = {
             name: GuardedAssignor(reference, name=name) for name, reference in installed_references().items()
         }
-        referenced = [GuardedAssignor(reference) for reference in references]
-        self._guarded |= {guarded.name: guarded for guarded in referenced}
-        self.referenced = tuple(guarded.name for guarded in referenced)
+        self._guarded |= {guarded.name: guarded for guarded in map(GuardedAssignor, references)}
 
     def names(self) -> list[str]:
         """Return the names of all strategies. The built-in strategies come first."""
