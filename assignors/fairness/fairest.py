@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from assignors.fairness.flow_network import FlowNetwork
-from assignors.model import GroupAssignment, GroupSpec
+from assignors.model import GroupSpec
 from assignors.subscriptions import subscription_classes
 
 MAX_ARCS = 300_000
@@ -72,16 +72,6 @@ def fairest_sizes(group: GroupSpec) -> tuple[int, ...]:
     return without_topics + _sizes_of(shape)
 
 
-def smallest_maximum(group: GroupSpec) -> int:
-    """Return the size of the busiest member in the fairest valid assignment, or 0 if no partition can be assigned.
-
-    >>> from assignors.model import GroupSpec, MemberSubscription as Member
-    >>> smallest_maximum(GroupSpec(tuple(Member(f"c{number}", ("t",)) for number in range(5)), {"t": 7}))
-    2
-    """
-    return max(fairest_sizes(group), default=0)
-
-
 def even_sizes(partitions: int, members: int) -> tuple[int, ...]:
     """Return the fairest sizes, smallest size first, for a group in which every member can own every partition.
 
@@ -90,22 +80,6 @@ def even_sizes(partitions: int, members: int) -> tuple[int, ...]:
     """
     quota, one_more = divmod(partitions, members)
     return (quota,) * (members - one_more) + (quota + 1,) * one_more
-
-
-def excess_partitions(group: GroupSpec, assignment: GroupAssignment) -> int:
-    """Return the largest size in ``assignment`` minus the largest size in the fairest valid assignment.
-
-    The result is never negative. Only assigned partitions count. Between two rounds of a cooperative rebalance, some
-    partitions are unassigned, so the result can be too small.
-
-    >>> from assignors.model import GroupAssignment, GroupSpec, MemberSubscription as Member
-    >>> group = GroupSpec((Member("A", ("t",)), Member("B", ("t",))), {"t": 3})
-    >>> excess_partitions(group, GroupAssignment({"A": (("t", 0), ("t", 1)), "B": (("t", 2),)}))
-    0
-    >>> excess_partitions(group, GroupAssignment({"A": (("t", 0), ("t", 1), ("t", 2)), "B": ()}))
-    1
-    """
-    return max(0, max(map(len, assignment.members.values()), default=0) - smallest_maximum(group))
 
 
 @dataclass(frozen=True, slots=True)

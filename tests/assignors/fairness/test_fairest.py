@@ -9,16 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assignors import BUILT_IN
-from assignors.fairness.fairest import (
-    TooManySubscriptionsError,
-    _shape,
-    _sizes_of,
-    _smallest_cut,
-    excess_partitions,
-    fairest_sizes,
-    smallest_maximum,
-)
-from assignors.model import GroupAssignment, GroupSpec, MemberSubscription
+from assignors.fairness.fairest import TooManySubscriptionsError, _shape, _sizes_of, _smallest_cut, fairest_sizes
+from assignors.model import GroupSpec, MemberSubscription
 from tests.assignors.brute_force import is_no_less_fair, sizes, small_groups, valid_assignments
 from tests.assignors.groups import groups
 from tests.bench.assignors import make_group
@@ -49,9 +41,7 @@ def group(partitions: dict[str, int], *subscriptions: str) -> GroupSpec:
     ],
 )
 def test_the_fairest_sizes(partitions: dict[str, int], subscriptions: list[str], fairest: tuple[int, ...], why: str):
-    found = group(partitions, *subscriptions)
-    assert fairest_sizes(found) == fairest, why
-    assert smallest_maximum(found) == max(fairest, default=0), why
+    assert fairest_sizes(group(partitions, *subscriptions)) == fairest, why
 
 
 @given(small_groups())
@@ -76,9 +66,10 @@ def test_under_every_limit_the_fairest_sizes_reach_the_maximum_flow(counts: dict
 
 
 @given(small_groups())
-def test_the_smallest_maximum_is_the_smallest_of_all_assignments(spec: GroupSpec):
+def test_the_largest_size_is_the_smallest_of_all_assignments(spec: GroupSpec):
     """Checks all assignments of small groups."""
-    assert smallest_maximum(spec) == min(max(sizes(found), default=0) for found in valid_assignments(spec))
+    smallest_maximum = min(max(sizes(found), default=0) for found in valid_assignments(spec))
+    assert max(fairest_sizes(spec), default=0) == smallest_maximum
 
 
 @given(groups())
@@ -89,22 +80,6 @@ def test_no_strategy_is_fairer_than_the_fairest(spec: GroupSpec):
         fairest = fairest_sizes(spec)
         if sum(held) == sum(fairest):  # cooperative withholds in its first round
             assert is_no_less_fair(fairest, than=held)
-
-
-@pytest.mark.parametrize(
-    ("held", "excess", "why"),
-    [
-        ([2, 2, 1, 1, 1], 0, "7 partitions over 5 members cannot be fairer"),
-        ([3, 1, 1, 1, 1], 1, "one partition could belong to a different member"),
-        ([7, 0, 0, 0, 0], 5, "one member has everything"),
-        ([2, 2, 2, 1, 0], 0, "unfair, but the busiest member has no more than necessary"),
-        ([1, 1, 0, 0, 0], 0, "withheld partitions between two cooperative rounds do not count"),
-    ],
-)
-def test_the_excess_of_the_busiest_member(held: list[int], excess: int, why: str):
-    left = iter(("t", number) for number in range(7))
-    assigned = {f"c{number}": tuple(next(left) for _ in range(size)) for number, size in enumerate(held)}
-    assert excess_partitions(group({"t": 7}, *["t"] * 5), GroupAssignment(assigned)) == excess, why
 
 
 def test_a_thousand_different_subscriptions_are_exact():

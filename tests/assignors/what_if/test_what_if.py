@@ -110,6 +110,23 @@ def test_the_busiest_member_has_the_largest_sum_of_rates(
     assert today == (sum(rates[partition] for partition in ALL_ON_A) if rates else None)
 
 
+@pytest.mark.parametrize(
+    ("held", "excess", "why"),
+    [
+        ([2, 2, 1, 1, 1], 0, "7 partitions over 5 members cannot be fairer"),
+        ([3, 1, 1, 1, 1], 1, "one partition could belong to a different member"),
+        ([7, 0, 0, 0, 0], 5, "one member has everything"),
+        ([2, 2, 2, 1, 0], 0, "unfair, but the busiest member has no more than necessary"),
+        ([1, 1, 0, 0, 0], 0, "withheld partitions between two cooperative rounds do not count"),
+    ],
+)
+def test_the_excess_of_the_busiest_member(held: list[int], excess: int, why: str):
+    left = iter(("t", number) for number in range(7))
+    today = {next(left): member_id for member_id, size in zip("ABCDE", held, strict=True) for _ in range(size)}
+    spec = group({"t": 7}, A="t", B="t", C="t", D="t", E="t")
+    assert measure_today(spec, today).excess_partitions == excess, why
+
+
 def test_without_a_complete_assignment_there_is_no_score():
     """Between two cooperative rounds, one partition per member looks even but has no meaning."""
     found = measure_today(FOUR, owners(A="t0", B="t1"))
