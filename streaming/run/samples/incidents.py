@@ -42,7 +42,6 @@ from streaming.evaluation.incidents.tracker import SampledEvidence, advance_inci
 from streaming.evaluation.lag.lag import PARTITION_DELETED, TOPIC_DELETED, ClusterSample
 from streaming.evaluation.rebalances.condition_detectors import UNOWNED_PARTITIONS
 from streaming.evaluation.report import GroupReport
-from streaming.group.snapshot import GroupSnapshot
 from streaming.run.samples.conditions import GroupConditions
 from streaming.run.samples.incident_writer import IncidentWriter
 from streaming.run.samples.lag.lag_causes import LagCauses
@@ -228,16 +227,12 @@ def _population(
         broker_id = coordinator_of(group_id).broker_id if coordinator_of else None
         if broker_id is not None:
             by_coordinator[broker_id].add(group_id)
-        for host in _client_hosts(record.snapshot).intersection(hosts) if hosts else ():
-            by_host[host].add(group_id)
+        if hosts:
+            client_hosts = {member.client_host for member in record.snapshot.stored_members()}
+            for host in client_hosts.intersection(hosts):
+                by_host[host].add(group_id)
     return Population(
         frozenset(groups),
         {broker_id: frozenset(of_broker) for broker_id, of_broker in by_coordinator.items()},
         {host: frozenset(on_host) for host, on_host in by_host.items()},
     )
-
-
-def _client_hosts(snapshot: GroupSnapshot) -> frozenset[str]:
-    if snapshot.modern is not None:
-        return frozenset(member.client_host for member in snapshot.modern.members.values())
-    return frozenset(member.client_host for member in snapshot.classic.members) if snapshot.classic else frozenset()
