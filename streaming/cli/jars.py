@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from streaming.child_process import ChildProcess
 from streaming.class_archive import ARCHIVES
@@ -101,19 +101,15 @@ def fetch_jars(console: Console, set_names: Iterable[JarSetName] = FIRST_RUN, *,
     On a terminal, show a progress bar instead of one line per jar. Raises JarsError or JavaError.
     """
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    jar = TextColumn("{task.fields[jar]}")
-    with Progress(*columns, jar, console=console, transient=True, disable=not console.is_terminal) as bars:
+    jar_column = TextColumn("{task.fields[jar]}")
+    with Progress(*columns, jar_column, console=console, transient=True, disable=not console.is_terminal) as bars:
         tasks = {set_name: bars.add_task(f"{set_name} jars", total=None, jar="") for set_name in sorted(set_names)}
+
+        def show_jar(set_name: JarSetName, number: int, total: int, jar: str) -> None:
+            bars.update(tasks[set_name], total=total, completed=number - 1, jar=jar)
+            if not console.is_terminal:
+                console.print(f"{set_name} jars: {number}/{total} {jar}", highlight=False)
+
         for set_name, task in tasks.items():
-            jar_files = resolve(set_name, _ProgressDisplay(console, bars, task), source=source)
+            jar_files = resolve(set_name, show_jar, source=source)
             bars.update(task, total=len(jar_files), completed=len(jar_files), jar="")
-
-
-class _ProgressDisplay:
-    def __init__(self, console: Console, bars: Progress, task: TaskID) -> None:
-        self._console, self._bars, self._task = console, bars, task
-
-    def __call__(self, set_name: JarSetName, number: int, total: int, jar: str) -> None:
-        self._bars.update(self._task, total=total, completed=number - 1, jar=jar)
-        if not self._console.is_terminal:
-            self._console.print(f"{set_name} jars: {number}/{total} {jar}", highlight=False)
