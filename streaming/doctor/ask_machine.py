@@ -76,7 +76,7 @@ def java_finding() -> Finding:
 def memory_of_machine_finding(settings: Settings) -> Finding:
     """Return the finding about the memory of this machine or container."""
     memory = psutil.virtual_memory()
-    limit, free = _container_bytes(CGROUPS) or (memory.total, memory.available)
+    limit, free = _container_bytes() or (memory.total, memory.available)
     limit, free = min(memory.total, limit), min(memory.available, free)
     return machine.memory_finding(limit, free, settings.spark.driver_memory, len(settings.of_clusters()))
 
@@ -183,12 +183,12 @@ def _folder_state(path: Path, refusal: OSError | None) -> machine.FolderState | 
     return machine.FolderState(str(path), path.exists(), disk.free, disk.total)
 
 
-def _container_bytes(cgroups: Path) -> tuple[int, int] | None:
+def _container_bytes() -> tuple[int, int] | None:
     """Return the memory limit and the free memory of the container in bytes, or None if there is no limit."""
     for files in _CGROUP_FILES:
         with suppress(OSError, ValueError):  # cgroup v2 writes "max" if there is no limit
-            limit = int((cgroups / files.limit).read_text())
-            statistics = dict(line.split() for line in (cgroups / files.statistics).read_text().splitlines())
-            used = int((cgroups / files.used).read_text()) - int(statistics.get(files.cache, 0))
+            limit = int((CGROUPS / files.limit).read_text())
+            statistics = dict(line.split() for line in (CGROUPS / files.statistics).read_text().splitlines())
+            used = int((CGROUPS / files.used).read_text()) - int(statistics.get(files.cache, 0))
             return limit, max(limit - used, 0)
     return None
