@@ -31,6 +31,7 @@ from typing_extensions import Self
 from streaming.config.settings import OFFSETS_TOPIC_SOURCE
 from streaming.config.types.paths import canonical_location, local_path
 from streaming.errors import MAY_PASS, STAYS, RemedyError, storage_remedy
+from streaming.events import OFFSETS_TOPIC
 from streaming.spark.checkpoint_files import IDENTITY, QUERY, find_damage, find_disposable, find_query_without_identity
 from streaming.spark.files import Files
 from streaming.spark.folder import DamagedFile, Folder, local_folder
@@ -211,7 +212,7 @@ def local_cluster_id(uri: str) -> str | None:
     return None if folder is None else read_cluster_id(folder)
 
 
-def batch_end_positions(files: Files, batch_id: int, topic: str) -> dict[int, int]:
+def batch_end_positions(files: Files, batch_id: int) -> dict[int, int]:
     """For each partition, return the position at the end of a batch, which Spark writes before the batch runs.
 
     Raises CheckpointDamagedError.
@@ -219,8 +220,8 @@ def batch_end_positions(files: Files, batch_id: int, topic: str) -> dict[int, in
     name = f"{QUERY}/offsets/{batch_id}"
     try:
         for line in (files.read(name) or b"").decode().splitlines():
-            if line.startswith("{") and topic in (parsed := json.loads(line)):
-                return {int(partition): int(offset) for partition, offset in parsed[topic].items()}
+            if line.startswith("{") and OFFSETS_TOPIC in (parsed := json.loads(line)):
+                return {int(partition): int(offset) for partition, offset in parsed[OFFSETS_TOPIC].items()}
     except ValueError:
         raise CheckpointDamagedError(files.uri(""), f"{name} is not JSON") from None
     return {}

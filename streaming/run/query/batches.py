@@ -40,7 +40,7 @@ from streaming.delta.tables import GROUP_GENERATIONS, Table
 from streaming.evaluation.group_update import GroupUpdate, decode_update
 from streaming.evaluation.lag.broker_clocks import RECORDS_PER_BROKER, ReceivedRecords
 from streaming.evaluation.rebalances.failed_rebalances import decide_skips
-from streaming.events import OFFSETS_TOPIC, POLLED_PARTITION
+from streaming.events import POLLED_PARTITION
 from streaming.group.snapshot import GONE
 from streaming.integrity.log_integrity import find_backward_positions
 from streaming.run.cluster_clock import ClusterClock
@@ -226,7 +226,7 @@ def _records(received_ms: int, commits: Iterable[Int64Array], updates: Iterable[
 
 def end_positions(files: Files, batch_id: int, partition_states: Mapping[int, PartitionSnapshot]) -> Mapping[int, int]:
     """Return the next offset to read in each partition after a batch. In the polling mode, see `polled_positions`."""
-    return batch_end_positions(files, batch_id, OFFSETS_TOPIC) or polled_positions(partition_states)
+    return batch_end_positions(files, batch_id) or polled_positions(partition_states)
 
 
 def polled_positions(partition_states: Mapping[int, PartitionSnapshot]) -> Mapping[int, int]:

@@ -50,5 +50,5 @@ def _stored_counts(cluster: str, files: Files) -> tuple[int, ...]:
 
 def _last_read_count(files: Files) -> tuple[int, ...]:
     batch_id = last_committed_batch(files)
-    read = {} if batch_id is None else batch_end_positions(files, batch_id, OFFSETS_TOPIC)
+    read = {} if batch_id is None else batch_end_positions(files, batch_id)
     return (len(read),) if read else ()

@@ -138,7 +138,7 @@ def test_positions_after_a_batch_are_those_in_sparks_offset_file(
 ) -> None:
     if stored is not None:
         files.write("query/offsets/7", stored)
-    assert batch_end_positions(files, 7, "__consumer_offsets") == positions, why
+    assert batch_end_positions(files, 7) == positions, why
 
 
 @pytest.mark.parametrize("stored", [OFFSETS_FILE[:-22], b"v1\n{\xff}\n", b'v1\n{"__consumer_offsets": {"a": 1}}\n'])
@@ -148,7 +148,7 @@ def test_a_damaged_offset_file_is_one_line_with_the_remedy(files: LocalFiles, st
     with pytest.raises(
         CheckpointDamagedError, match=r"\(query/offsets/7 is not JSON\): run `rebalance-monitor rebuild`"
     ):
-        batch_end_positions(files, 7, "__consumer_offsets")
+        batch_end_positions(files, 7)
 
 
 def test_the_last_committed_batch_has_the_highest_number_not_the_last_name(files: LocalFiles) -> None:
