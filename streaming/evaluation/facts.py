@@ -26,7 +26,7 @@ from streaming.evaluation.fairness.imbalance import PARTITIONS, Imbalance
 from streaming.evaluation.lag.lag import BLOCKED
 from streaming.evaluation.lag.topic_loads import TopicLoad
 from streaming.evaluation.limits import DEFAULT_LIMITS, GroupLimits
-from streaming.group.members import GroupMember, host_name, leader, members
+from streaming.group.members import GroupMember, host_name, leader, members, partitions_with_hidden_owner
 from streaming.group.snapshot import UNKNOWN, GroupSnapshot
 from streaming.protocol.classic import ClassicMember
 from streaming.protocol.modern import ModernMember
@@ -171,7 +171,11 @@ class Members:
             return frozenset()
         modern, classic = self.snapshot.modern, self.snapshot.classic
         if modern is not None:
-            held = {topic_id for one in modern.currents.values() for topic_id, _ in one.assigned}
+            held = {
+                topic_id
+                for one in modern.currents.values()
+                for topic_id, _ in (*one.assigned, *(one.pending_revocation or ()))
+            }
             known = {modern.topic_names[topic_id] for topic_id in held if topic_id in modern.topic_names}
             return frozenset(known.union(modern.subscribed_topics()))
         of_members = classic.members if classic else ()
@@ -191,8 +195,14 @@ class Members:
 
     @cached_property
     def owners(self) -> Mapping[TopicPartition, GroupMember]:
-        """The member that owns each partition."""
-        return {partition: member for member in self.each for partition in member.assigned or ()}
+        """The member that owns each partition. A member owns a partition until it has revoked the partition."""
+        return {partition: member for member in self.each for partition in member.held or ()}
+
+    @cached_property
+    def are_owners_known(self) -> bool:
+        """True if the partitions of every member are known, also those that the member must still revoke."""
+        is_assignment_known = all(member.assigned is not None for member in self.each)
+        return is_assignment_known and not partitions_with_hidden_owner(self.each)
 
     @cached_property
     def topic_shares(self) -> tuple[TopicShare, ...]:
@@ -290,9 +300,9 @@ class GroupFacts(msgspec.Struct, frozen=True):
 
     @property
     def are_owners_known(self) -> bool:
-        """True if the assignment of every member is known. False for a group that only commits offsets."""
+        """True if the owners of all partitions are known. False for a group that only commits offsets."""
         has_members = self.members.snapshot is not None and self.membership.state != UNKNOWN
-        return has_members and all(member.assigned is not None for member in self.members.each)
+        return has_members and self.members.are_owners_known
 
     @property
     def is_evaluated(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from operator import attrgetter
 
 import msgspec
@@ -51,6 +52,16 @@ class GroupMember(msgspec.Struct, frozen=True):
     rebalance_timeout_ms: int | None = None
 
     @property
+    def held(self) -> TopicPartitions | None:
+        """The partitions that the member owns now: `assigned` and `pending_revocation`. None if `assigned` is None.
+
+        If `pending_revocation` is unknown, the member can own more partitions (`partitions_with_hidden_owner`).
+        """
+        if self.assigned is None or not self.pending_revocation:
+            return self.assigned
+        return tuple(sorted({*self.assigned, *self.pending_revocation}))
+
+    @property
     def name(self) -> str:
         """The name that all output shows for this member."""
         return member_name(self.client_id, self.client_host, self.group_instance_id)
@@ -89,6 +100,19 @@ def members(snapshot: GroupSnapshot) -> tuple[GroupMember, ...]:
         return ()
     by_id = sorted(snapshot.classic.members, key=attrgetter("member_id"))
     return tuple(_classic_member(member, snapshot.protocol) for member in by_id)
+
+
+def partitions_with_hidden_owner(each: Iterable[GroupMember]) -> frozenset[tuple[str, int]]:
+    """Return the target partitions that no member is known to own, if the pending revocations are unknown.
+
+    A member of the group may still have to revoke these partitions. In the polling mode, no response contains the
+    pending revocations. In the log, they are known, so the result is empty.
+    """
+    each = tuple(each)
+    if all(member.pending_revocation is not None for member in each):
+        return frozenset()
+    targets = frozenset(partition for member in each for partition in member.target or ())
+    return targets.difference(*(member.held or () for member in each))
 
 
 def leader(snapshot: GroupSnapshot) -> GroupMember | None:

@@ -99,7 +99,7 @@ def heat_map(
     """
     assigned = Counter(topic for member in members for topic, _ in member.target or ())
     subscribed = {topic: 0 for member in members for topic in member.subscribed_topics or ()}
-    present = {topic: 0 for member in members for topic, _ in member.assigned or ()}
+    present = {topic: 0 for member in members for topic, _ in member.held or ()}
     topics = sorted({**subscribed, **present, **assigned}, key=lambda topic: (-assigned[topic], topic))
     shown = topics[:MAX_TOPICS]
     cells = Counter((member.member_id, topic) for member in members for topic, _ in member.target or ())
@@ -120,8 +120,8 @@ def _row(
     expected: Mapping[str, int] | None,
     lag: Mapping[TopicPartition, int | None],
 ) -> MemberRow:
-    target, current = _by_topic(member.target or ()), _by_topic(member.assigned or ())
-    subscribed = {*(member.subscribed_topics or ()), *target, *current}
+    target, current, held = (_by_topic(one or ()) for one in (member.target, member.assigned, member.held))
+    subscribed = {*(member.subscribed_topics or ()), *target, *held}
     return MemberRow(
         member_id=member.member_id,
         name=member.name,
@@ -129,9 +129,9 @@ def _row(
         disambiguation=f"…{member.member_id[-7:]}" if member.group_instance_id is None else member.client_host,
         partitions=None if member.target is None else len(member.target),
         expected=None if expected is None else expected.get(member.member_id, 0),
-        lag=lag_of(member.assigned, lag),
+        lag=lag_of(member.held, lag),
         cells=tuple(
-            _cell(target[topic], current[topic], fullest, is_current_known=member.assigned is not None)
+            _cell(target[topic], current[topic], held[topic], fullest, is_current_known=member.assigned is not None)
             if topic in subscribed and (member.target, member.assigned) != (None, None)
             else None
             for topic in topics
@@ -146,9 +146,11 @@ def _by_topic(partitions: TopicPartitions) -> Mapping[str, list[int]]:
     return by_topic
 
 
-def _cell(target: Sequence[int], current: Sequence[int], fullest: int, *, is_current_known: bool) -> Cell:
+def _cell(
+    target: Sequence[int], current: Sequence[int], held: Sequence[int], fullest: int, *, is_current_known: bool
+) -> Cell:
     gets = set(target) - set(current) if is_current_known else set[int]()
-    gives_up = set(current) - set(target) if is_current_known else set[int]()
+    gives_up = set(held) - set(target) if is_current_known else set[int]()
     return Cell(
         partitions=len(target),
         numbers=in_ranges(sorted(target)),

@@ -11,8 +11,8 @@
    the member has no partition of the topic. If no record shows the partition count, the count is None. A topic whose
    name is unknown can be any topic. So if the member has a partition of such a topic, the member's count for other
    topics is None instead of 0. The same rules apply to the expected partition count.
-4. The lag of a member is the sum of the lags of its partitions. A member without partitions has the lag 0. If the lag
-   of at least one partition is unknown, the lag of the member is None.
+4. The lag of a member is the sum of the lags of its partitions (`GroupMember.held`). A member without partitions has
+   the lag 0. If the lag of at least one partition is unknown, the lag of the member is None.
 """
 
 from __future__ import annotations

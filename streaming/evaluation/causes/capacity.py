@@ -66,12 +66,13 @@ def next_capacities(
     by_key = {one.key: one for one in partitions}
     following = {}
     for member in members:
-        if member.assigned is None:
+        held = member.held
+        if held is None:
             continue
         capacity = known.get(member.member_id)
-        if capacity is None or capacity.partitions != member.assigned:
-            capacity = Capacity(member.assigned)
-        rate = _rate_if_busy([by_key[key] for key in member.assigned if key in by_key], behind)
+        if capacity is None or capacity.partitions != held:
+            capacity = Capacity(held)
+        rate = _rate_if_busy([by_key[key] for key in held if key in by_key], behind)
         if rate is not None:
             capacity = capacity.after(rate, sampled_at_ms)
         if capacity.samples:

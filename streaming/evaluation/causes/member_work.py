@@ -1,14 +1,16 @@
 """Compute the work of each member and of each client host of a group: lag, produce rate and consume rate.
 
-1. The work of a member is the sum of the work of its partitions. The work of a host is the sum of the work of its
-   members. The rates come from `evaluation.lag.rates` and are averages over five minutes.
+1. The work of a member is the sum of the work of its partitions. The partitions include those that the member must
+   still revoke. The work of a host is the sum of the work of its members. The rates come from `evaluation.lag.rates`
+   and are averages over five minutes.
 2. If the value of one partition is unknown, the sum is unknown. If the group has no committed offset of a partition,
    the lag and the rates of the partition are unknown. Exception: the lag and the rates of a partition without records
    are 0.
 3. A share is the value of one member or host, divided by the sum of the values of all members. The sum does not
    include partitions without an owner. If the sum is unknown or 0, all shares are unknown.
-4. If the assignment of one member is unknown, the work of the group is unknown. If the host of one member is unknown,
-   the work of the hosts is unknown.
+4. If the assignment of one member is unknown, the work of the group is unknown. The work is also unknown if the group
+   has committed offsets of a partition whose owner is hidden (`partitions_with_hidden_owner`). If the host of one
+   member is unknown, the work of the hosts is unknown.
 5. The capacity of a member comes from `capacity.py`. Hosts have no capacity.
 """
 
@@ -20,7 +22,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
 from assignors import TopicPartition
-from streaming.group.members import GroupMember, host_name
+from streaming.group.members import GroupMember, host_name, partitions_with_hidden_owner
 
 Amount = TypeVar("Amount", int, float)
 
@@ -84,12 +86,13 @@ def group_work(
     empty: Container[TopicPartition] = frozenset(),
     capacities: Mapping[str, float] | None = None,
 ) -> GroupWork | None:
-    """Return the work of each member and host, or None if the assignment of a member is unknown (rule 4).
+    """Return the work of each member and host, or None if an owner is unknown (rule 4).
 
     `empty` contains the partitions without records. `capacities` contains the known capacities by member id.
     """
     by_key = {one.key: one for one in partitions}
-    if any(member.assigned is None for member in members):
+    is_hidden = not partitions_with_hidden_owner(members).isdisjoint(by_key)
+    if is_hidden or any(member.assigned is None for member in members):
         return None
     of_members = [_of_member(member, by_key, empty, (capacities or {}).get(member.member_id)) for member in members]
     of_hosts = defaultdict[str, list[Work]](list)
@@ -105,7 +108,7 @@ def _of_member(
     empty: Container[TopicPartition],
     capacity: float | None,
 ) -> Work:
-    keys = set(member.assigned or ())
+    keys = set(member.held or ())
     rows = [by_key[key] for key in sorted(keys) if key in by_key]
     is_complete = all(key in by_key or key in empty for key in keys)
     return Work(

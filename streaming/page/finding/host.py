@@ -56,11 +56,11 @@ def _members(watched: WatchedCluster, reports: Iterable[GroupReport], host: str)
     for report in reports:
         for member in report.members.each:
             if host_name(member.client_host) == host:
-                assigned = None if report.is_blocked else member.assigned
+                held = None if report.is_blocked else member.held
                 yield MemberOnHost(
                     report,
                     member,
-                    None if assigned is None else len(assigned),
-                    by_topic(assigned or ()),
-                    lag_of(assigned, lags.get(report.group_id, {})),
+                    None if held is None else len(held),
+                    by_topic(held or ()),
+                    lag_of(held, lags.get(report.group_id, {})),
                 )

@@ -119,7 +119,7 @@ def past_members(group: GroupReport, lag: Mapping[TopicPartition, int | None]) -
             partitions=None if member.target is None else len(member.target),
             expected=None if expected is None else expected.get(member.member_id, 0),
             topics=_by_topic(member.target),
-            lag=lag_of(member.assigned, lag),
+            lag=lag_of(member.held, lag),
         )
         for member in group.members.each
     ]

@@ -288,8 +288,7 @@ def _group_values(past: PastGroup) -> Mapping[str, Any]:
         "group": group,
         "partitions": past.partitions,
         "owners": group.members.owners,
-        "are_owners_known": group.membership.members is not None
-        and all(member.assigned is not None for member in group.members.each),
+        "are_owners_known": group.membership.members is not None and group.members.are_owners_known,
         "members": past_members(group, lag_by_partition(past.partitions)),
         "misplaced": misplaced_in_short(own, names) if own else (),
         "rebalances": rebalances_of(past.rebalances),

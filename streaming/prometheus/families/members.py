@@ -42,7 +42,7 @@ def member_lags(reports: Iterable[GroupReport], lag: LagEvaluation) -> list[Samp
         Sample((report.group_id, *_labels(member)), records)
         for report in reports
         for member in report.members.each
-        if (records := lag_of(member.assigned, lag.by_partition.get(report.group_id, {}))) is not None
+        if (records := lag_of(member.held, lag.by_partition.get(report.group_id, {}))) is not None
     ]
 
 

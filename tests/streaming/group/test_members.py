@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from streaming.events import STREAMS, TopicMetadata, TopicsSampled
-from streaming.group.members import GroupMember, members
+from streaming.group.members import GroupMember, members, partitions_with_hidden_owner
 from streaming.group.snapshot import GroupSnapshot
 from streaming.protocol.layouts import STICKY_USER_DATA
 from streaming.protocol.modern import ClassicProtocols, MemberAssignment
@@ -72,6 +73,18 @@ def test_a_kip_848_member_has_assigned_target_and_revoked_partitions() -> None:
     assert (one.assigned, one.pending_revocation) == ((("orders", 0),), (("orders", 1),))
     assert one.target == (("orders", 0), ("orders", 2))
     assert (one.member_epoch, one.owned) == (3, None)
+    assert one.held == (("orders", 0), ("orders", 1)), "the member owns a partition until it has revoked the partition"
+
+
+def test_the_owner_of_a_target_partition_is_hidden_only_if_pending_revocations_are_unknown() -> None:
+    """Polling mode: the response shows neither who must revoke orders-1 nor whether somebody must."""
+    (known,) = members(advanced([*formed(0), NAMED]))
+    moving = msgspec.structs.replace(known, assigned=(("orders", 0),))
+    assert partitions_with_hidden_owner([moving]) == frozenset(), "the records show that nobody must revoke orders-1"
+    polled = msgspec.structs.replace(moving, pending_revocation=None)
+    assert partitions_with_hidden_owner([polled]) == {("orders", 1)}
+    other = msgspec.structs.replace(polled, assigned=(("orders", 1),), target=(("orders", 0),))
+    assert partitions_with_hidden_owner([polled, other]) == frozenset(), "each target partition has an owner"
 
 
 def test_a_field_without_a_record_is_none_and_not_empty() -> None:

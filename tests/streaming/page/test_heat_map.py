@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 import streaming.page.heat_map
 from streaming.group.members import GroupMember
@@ -93,6 +94,24 @@ def test_a_member_that_swaps_one_partition_shows_both_partitions() -> None:
     assert (row.cells[0].partitions, row.cells[0].numbers) == (1, "2")
     assert (row.cells[0].gets, row.cells[0].gets_numbers) == (1, "2")
     assert (row.cells[0].gives_up, row.cells[0].gives_up_numbers) == (1, "5")
+
+
+def test_a_partition_that_a_member_must_still_revoke_is_a_partition_that_it_gives_up() -> None:
+    """KIP-848: the coordinator moves the partition from assigned to pending. The heat map showed "1" without -1.
+
+    A partition that the member must revoke and then receives again is only a partition that it still receives.
+    """
+    revoking = replace(member("a", [("t", 0)]), pending_revocation=(("t", 1), ("old", 0)))
+    heat = heat_map([revoking], lag={("t", 0): 1, ("t", 1): 2, ("old", 0): 4})
+    assert heat.is_reconciling
+    (row,) = heat.rows
+    found = {topic: cell for (topic, _), cell in zip(heat.topics, row.cells, strict=True)}
+    assert [
+        cell and (cell.partitions, cell.gets, cell.gives_up_numbers) for cell in (found["t"], found["u"], found["old"])
+    ] == [(1, 0, "1"), (0, 0, ""), (0, 0, "0")]
+    assert row.lag == 7
+    (row,) = heat_map([replace(member("a", [("t", 0)]), assigned=(), pending_revocation=(("t", 0),))]).rows
+    assert [cell and (cell.gets_numbers, cell.gives_up) for cell in row.cells] == [("0", 0), ("", 0)]
 
 
 def test_a_topic_that_nobody_reads_any_more_is_shown_until_its_partitions_are_released() -> None:

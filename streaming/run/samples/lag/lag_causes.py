@@ -230,7 +230,7 @@ def _sampled_group(
     member_count = None if each is None else len(each)
     if not is_member_group and view.listing is not None and group_id in view.listing.groups:
         member_count = view.listing.groups[group_id].member_count
-    owners = {partition: member.member_id for member in each or () for partition in member.assigned or ()}
+    owners = {partition: member.member_id for member in each or () for partition in member.held or ()}
     waiting = [row for row in rows if row["lag_seconds"] is not None and row["lag_seconds"] >= WAITING_SECONDS]
     since_ms = view.rebalancing_since_ms.get(group_id)
     under_way_ms = 0 if since_ms is None else max(0, sample.sampled_at_ms - since_ms)

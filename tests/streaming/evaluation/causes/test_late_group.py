@@ -43,6 +43,21 @@ def explained_after(*samples: SampledGroup) -> ExplainedLag:
 IN_TIME = replace(SAMPLED, behind={})
 
 
+def test_the_work_of_a_member_includes_the_partitions_that_it_must_still_revoke() -> None:
+    """KIP-848: the member owns such a partition until it has revoked it. Before, the work had no owner."""
+    revoking = msgspec.structs.replace(A, pending_revocation=ORDERS[1:])
+    work = group_work([revoking], [row(0), row(1)])
+    assert work is not None
+    assert [(one.name, one.partitions, one.lag) for one in work.members] == [("a", 2, 1000)]
+
+
+def test_the_work_is_unknown_if_the_owner_of_a_committed_partition_is_hidden() -> None:
+    """Polling mode: no response shows the member that must revoke orders-1. Before, the partition had no owner."""
+    waiting = msgspec.structs.replace(B, assigned=(), target=ORDERS[1:], pending_revocation=None)
+    assert group_work([A, waiting], [row(0), row(1)]) is None
+    assert group_work([A, waiting], [row(0)]) is not None
+
+
 @pytest.mark.parametrize(
     ("samples", "has_cause", "why"),
     [
