@@ -14,10 +14,12 @@ from streaming.delta.tables import GROUP_CONDITIONS
 from streaming.evaluation.assignment.leader import ASSIGNMENT, CLIENT_ID, UNKNOWN_LEADER, MemberLibrary, member_library
 from streaming.evaluation.assignment.rule_words import RULE_WORDS
 from streaming.evaluation.severity.trouble import Trouble
+from streaming.events import TopicMetadata, TopicsSampled
 from streaming.group.members import GroupMember
 from streaming.page.application import Pages
 from streaming.page.links import grafana, runbook
 from streaming.state.monitor_state import MonitorState
+from tests.streaming.groups import current, epoch, joined, modern_member, target, target_epoch
 from tests.streaming.page.scene import (
     CLUSTER,
     STRATEGIES,
@@ -31,6 +33,7 @@ from tests.streaming.page.scene import (
     simulate,
 )
 from tests.streaming.page.test_application import Seen, ask, cluster_view, pages_of
+from tests.streaming.situations import Situation, shown
 
 ROOT = Path(__file__).parents[3]
 GRAFANA, WIKI = "https://grafana.example.com", "https://wiki.example.com/runbook"
@@ -97,6 +100,23 @@ def test_members_show_client_host_timeouts_and_the_leader(page_scene: Scene) -> 
     )
     assert "/hosts/10.4.7.98" in page.links
     assert "/topics/orders" in page.links
+
+
+@pytest.mark.parametrize("is_reconciled", [False, True])
+def test_the_page_says_that_members_have_their_partitions_only_if_no_member_is_reconciling(
+    tmp_path: Path, is_reconciled: bool
+) -> None:
+    """KIP-848: the verdict is about the targets. It was `match` while member n still waited for orders-1."""
+    uniform = modern_member(server_assignor="uniform")
+    targets = [target(3, "m", (("id", (0,)),)), target(4, "n", (("id", (1,)),)), target_epoch(5)]
+    arrived = current(7, "n", (("id", (1,)),)) if is_reconciled else current(7, "n", (), 3, "UnreleasedPartitions")
+    sampled = TopicsSampled({"orders": TopicMetadata(2, 0, topic_id="id")})
+    events = [joined(0, "m", uniform), joined(1, "n", uniform), epoch(2), *targets, current(6, "m", (("id", (0,)),))]
+    had = shown(Situation("KIP-848", [*events, arrived, sampled], topics={"orders": 2}))
+    report = had.monitor_state.reports(had.monitor_state.view(), is_fresh=True)["g"]
+    assert report.assignment.verdict == "match"
+    page = Seen(ask(pages_of(had.monitor_state, tmp_path), "/groups/g").text).text
+    assert ("Every member has the partitions that uniform assigns to it" in page) == is_reconciled
 
 
 def _member(client_id: str, member_id: str = "m") -> GroupMember:
