@@ -195,7 +195,10 @@ class Members:
 
     @cached_property
     def owners(self) -> Mapping[TopicPartition, GroupMember]:
-        """The member that owns each partition. A member owns a partition until it has revoked the partition."""
+        """The member that owns each partition. If a partition has several owners, the last of them in `each`.
+
+        A member owns a partition until it has revoked the partition.
+        """
         return {partition: member for member in self.each for partition in member.held or ()}
 
     @cached_property

@@ -8,6 +8,9 @@
    rate is unknown if an open transaction blocks all groups with committed offsets for the partition. The load of the
    topic and its hottest partition come from `evaluation.lag.topic_loads`.
 4. If an open transaction blocks a group, the owners of its partitions and its lag are unknown.
+5. A partition has no owner in a group only if the owners of all partitions are known (`are_owners_known`). They are
+   unknown for streams groups (KIP-1071), because the records contain tasks. A partition can have several owners in a
+   group: the members of a share group read a partition together.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from assignors import TopicPartition
 from streaming.evaluation.lag.topic_loads import TopicLoad
@@ -41,15 +44,16 @@ class TopicGroup:
 
 @dataclass(frozen=True, slots=True)
 class PartitionOwner:
-    """The owner of a partition in one group. `member` is None if the partition has no owner in this group."""
+    """The owner of a partition in one group. `members` is the number of owners. `member` is None if it is not 1."""
 
     group_id: str
     member: GroupMember | None
+    members: int
 
 
 @dataclass(frozen=True, slots=True)
 class TopicPartitionRow:
-    """One partition. `owners` has one entry for each group whose assignment is known."""
+    """One partition. `owners` has one entry for each group in which the owner is known, or known to be missing."""
 
     partition: int
     end_offset: int | None
@@ -73,6 +77,13 @@ class TopicDetail:
     partitions: tuple[TopicPartitionRow, ...]
 
 
+class _GroupOwners(NamedTuple):
+    """The owners of the topic's partitions in one group. If `is_complete` is False, partitions can have more owners."""
+
+    by_partition: Mapping[int, Sequence[GroupMember]]
+    is_complete: bool
+
+
 def topic_detail(watched: WatchedCluster, topic: str) -> TopicDetail | None:
     """Return the details of a topic. Return None if no group reads the topic and no fresh sample contains it."""
     sample = watched.view.sample if watched.is_fresh else None
@@ -84,7 +95,7 @@ def topic_detail(watched: WatchedCluster, topic: str) -> TopicDetail | None:
     rows = lag.rows_of_topic(topic) if lag else ()
     readable = [report for report in reports if not report.is_blocked]
     owners = {
-        report.group_id: {number: one for (name, number), one in report.members.owners.items() if name == topic}
+        report.group_id: _GroupOwners(_owners(report.members.each, topic), report.are_owners_known)
         for report in readable
         if report.members.snapshot
     }
@@ -97,8 +108,17 @@ def topic_detail(watched: WatchedCluster, topic: str) -> TopicDetail | None:
     return TopicDetail(topic, count, produced, load, tuple(_topic_groups(reports, owners, rows)), partitions)
 
 
+def _owners(members: Iterable[GroupMember], topic: str) -> Mapping[int, Sequence[GroupMember]]:
+    owners = defaultdict[int, list[GroupMember]](list)
+    for member in members:
+        for name, number in member.held or ():
+            if name == topic:
+                owners[number].append(member)
+    return owners
+
+
 def _topic_groups(
-    reports: Iterable[GroupReport], owners: Mapping[str, Mapping[int, GroupMember]], rows: Sequence[Row]
+    reports: Iterable[GroupReport], owners: Mapping[str, _GroupOwners], rows: Sequence[Row]
 ) -> Iterable[TopicGroup]:
     rows_by_group: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
@@ -107,7 +127,7 @@ def _topic_groups(
         own, committed = owners.get(report.group_id), [] if report.is_blocked else rows_by_group[report.group_id]
         yield TopicGroup(
             report,
-            None if own is None or not report.are_owners_known else len(own),
+            len(own.by_partition) if own is not None and own.is_complete else None,
             total(row["lag"] for row in committed),
             total(row["consumed_records_per_second"] for row in committed),
         )
@@ -123,15 +143,22 @@ def _partitions(
     topic: str,
     numbers: Iterable[int],
     ends: Mapping[TopicPartition, int],
-    owners: Mapping[str, Mapping[int, GroupMember]],
+    owners: Mapping[str, _GroupOwners],
     rows: Iterable[Row],
 ) -> Iterable[TopicPartitionRow]:
     known = (row for row in rows if row["produced_records_per_second"] is not None)
     rates = {row["partition"]: row["produced_records_per_second"] for row in known}
-    for number in sorted({*numbers, *(owned for of_group in owners.values() for owned in of_group)}):
+    for number in sorted({*numbers, *(owned for of_group in owners.values() for owned in of_group.by_partition)}):
         yield TopicPartitionRow(
             number,
             ends.get((topic, number)),
             rates.get(number),
-            tuple(PartitionOwner(group_id, of_group.get(number)) for group_id, of_group in owners.items()),
+            tuple(_partition_owners(number, owners)),
         )
+
+
+def _partition_owners(number: int, owners: Mapping[str, _GroupOwners]) -> Iterable[PartitionOwner]:
+    for group_id, of_group in owners.items():
+        members = of_group.by_partition.get(number, ())
+        if members or of_group.is_complete:
+            yield PartitionOwner(group_id, members[0] if len(members) == 1 else None, len(members))

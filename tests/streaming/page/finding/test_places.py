@@ -10,12 +10,14 @@ import msgspec
 import pytest
 
 from streaming.evaluation.lag.topic_loads import TopicLoad
+from streaming.events import SHARE, STREAMS, GroupEvent, TopicMetadata, TopicsSampled
 from streaming.page.addresses import host_address, topic_address
 from streaming.page.application import Pages
 from streaming.page.finding.host import host_detail
 from streaming.page.finding.topic import topic_detail
 from streaming.page.page_input import WatchedCluster
 from streaming.state.monitor_state import MonitorState
+from tests.streaming.groups import current, epoch, formed, joined, modern_member, target, target_epoch
 from tests.streaming.page.scene import (
     CLUSTER,
     HOSTILE_NAMES,
@@ -29,7 +31,10 @@ from tests.streaming.page.scene import (
     scene,
 )
 from tests.streaming.page.test_application import ALLOWED_ELEMENTS, STALE_AFTER_MS, Seen, ask, cluster_view, pages_of
+from tests.streaming.situations import NOW_MS as SAMPLED_MS
+from tests.streaming.situations import Situation, shown
 
+NAMED = TopicsSampled({"orders": TopicMetadata(2, 0, topic_id="id")})
 HOT = TopicLoad("orders", 12, 1_200.0, 3, 700.0, 0.58, 7.0)
 
 
@@ -102,6 +107,47 @@ def test_every_partition_of_a_topic_has_its_owner_of_each_group(page_scene: Scen
             for (of_topic, number), member in report.members.owners.items()
             if of_topic == topic
         }
+
+
+def shown_group(*events: GroupEvent) -> MonitorState:
+    """Return the state with one group, which has a committed offset of the topic `orders` with two partitions."""
+    return shown(Situation("", events, {("orders", 0): 4}, topics={"orders": 2})).monitor_state
+
+
+def owners_of(*events: GroupEvent) -> list[list[tuple[str | None, int]]]:
+    """Return the owners of each partition in the group: their member id (None if not exactly one) and their number."""
+    detail = topic_detail(WatchedCluster(CLUSTER, shown_group(*events).view(), SAMPLED_MS, STALE_AFTER_MS), "orders")
+    assert detail is not None
+    return [[(one.member and one.member.member_id, one.members) for one in row.owners] for row in detail.partitions]
+
+
+def test_the_owner_in_a_group_is_unknown_and_not_missing_if_the_group_hides_its_owners() -> None:
+    """KIP-1071: the records contain tasks. Before, the page showed "no owner" for every partition.
+
+    If the metadata of a member are missing, the state of the group is unknown, and the member can own partitions.
+    """
+    assert owners_of(
+        *(joined(0, member=modern_member(()), group_type=STREAMS), epoch(1, group_type=STREAMS)),
+        *(target(2, held=(), group_type=STREAMS), target_epoch(3, group_type=STREAMS)),
+        current(4, held=(), group_type=STREAMS),
+    ) == [[], []]
+    known = [*formed(0), target(5, held=(("id", (0,)),)), current(6, held=(("id", (0,)),))]
+    assert owners_of(*known, NAMED) == [[("m", 1)], [(None, 0)]]
+    assert owners_of(*known, target(7, "n", ()), NAMED) == [[("m", 1)], []]
+
+
+SHARED = (
+    *formed(0, group_type=SHARE),
+    *(joined(5, "n", group_type=SHARE), epoch(6, 4, SHARE), target(7, "n", (("id", (1,)),), SHARE)),
+    *(target_epoch(8, 4, SHARE), current(9, "n", (("id", (1,)),), 4, group_type=SHARE), NAMED),
+)
+
+
+def test_all_members_of_a_share_group_that_read_a_partition_are_its_owners(tmp_path: Path) -> None:
+    """KIP-932: before, the page named only the last member, as if it were the only owner."""
+    assert owners_of(*SHARED) == [[("m", 1)], [(None, 2)]]
+    page = Seen(ask(pages_of(shown_group(*SHARED), tmp_path), "/topics/orders").text)
+    assert "g : 2 members" in page.text
 
 
 def test_the_page_of_a_host_shows_what_it_owns_in_all_groups(pages: Pages) -> None:
