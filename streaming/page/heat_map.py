@@ -68,6 +68,7 @@ class MemberRow:
 class HeatMap:
     """The heat map of a group. `topics` contains each topic with the number of its assigned partitions.
 
+    A partition that several members share counts once in `topics` (in a share group, for example).
     `left_out_members` and `left_out_topics` count the members and topics of rule 4.
     """
 
@@ -97,7 +98,7 @@ def heat_map(
     >>> row.name, row.partitions, row.lag, row.cells[0].numbers, row.cells[0].level
     ('app@h', 1, 7, '0', 5)
     """
-    assigned = Counter(topic for member in members for topic, _ in member.target or ())
+    assigned = Counter(topic for topic, _ in {partition for member in members for partition in member.target or ()})
     subscribed = {topic: 0 for member in members for topic in member.subscribed_topics or ()}
     present = {topic: 0 for member in members for topic, _ in member.held or ()}
     topics = sorted({**subscribed, **present, **assigned}, key=lambda topic: (-assigned[topic], topic))

@@ -51,8 +51,10 @@ def test_cells_add_up_to_their_row_and_their_topic(held: dict[str, list[tuple[st
     heat = heat_map([member(name, of, ["t"]) for name, of in held.items()])
     for row in heat.rows:
         assert sum(cell.partitions for cell in row.cells if cell) == row.partitions
-    for column, (_, partitions) in enumerate(heat.topics):
-        assert sum(cell.partitions for row in heat.rows if (cell := row.cells[column])) == partitions
+    for column, (topic, partitions) in enumerate(heat.topics):
+        numbers = [number for of in held.values() for name, number in of if name == topic]
+        assert sum(cell.partitions for row in heat.rows if (cell := row.cells[column])) == len(numbers)
+        assert partitions == len(set(numbers)), "a partition that two members share counts once"
 
 
 @given(HELD)
@@ -66,6 +68,14 @@ def test_more_partitions_never_have_a_lighter_colour_and_only_zero_has_none(
     assert all((level == 0) == (partitions == 0) and 0 <= level <= LEVELS for partitions, level in cells)
     if cells and cells[-1][0]:
         assert cells[-1][1] == LEVELS
+
+
+def test_a_partition_that_members_share_counts_once_in_its_topic() -> None:
+    """KIP-932: before, the page showed four partitions for two members that share two partitions."""
+    shared = [("t", 0), ("t", 1)]
+    heat = heat_map([member("a", shared, ["t"]), member("b", shared, ["t"])])
+    assert heat.topics == (("t", 2),)
+    assert [cell and cell.partitions for row in heat.rows for cell in row.cells] == [2, 2]
 
 
 def test_the_busiest_member_and_the_widest_topic_come_first() -> None:
