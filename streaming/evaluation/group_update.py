@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import pairwise
 
 import msgspec
 
@@ -16,7 +17,12 @@ from streaming.evaluation.assignment.drift import DRIFT, UNKNOWN
 from streaming.evaluation.lag.unsubscribed import LastRead, last_read_after
 from streaming.evaluation.rebalances.condition_detectors import Limits
 from streaming.evaluation.rebalances.rebalance_history import RebalanceHistory, ReportedRebalance, extend_history
-from streaming.evaluation.snapshot_evaluation import Evaluation, evaluate_snapshot, keeps_verdict
+from streaming.evaluation.snapshot_evaluation import (
+    Evaluation,
+    continues_downgrade,
+    evaluate_snapshot,
+    keeps_verdict,
+)
 from streaming.events import (
     ExternalFact,
     GroupEvent,
@@ -30,7 +36,7 @@ from streaming.events.compression import compressed_if_large, decompressed_if_la
 from streaming.group.advance import advance
 from streaming.group.codec import StateCodec
 from streaming.group.history import is_reportable, is_reread
-from streaming.group.snapshot import GroupSnapshot
+from streaming.group.snapshot import DEAD, GroupSnapshot
 from streaming.group.topic_names import NO_TOPIC_NAMES, TopicNames, add_names, waits_for_names
 
 EVALUATED_RECORDS_PER_BATCH = 50
@@ -162,7 +168,7 @@ def apply_batch(  # noqa: PLR0913 - everything that the update depends on, by na
     released, pending = _split_waiting(waiting, names)
     rebalance_history, rebalances = extend_history(state.rebalance_history, state.snapshot, released, snapshot, limits)
     history = tuple(one for one in released if not is_reread(one))
-    present, evaluations = _evaluate_history(present, history, strategies)
+    present, evaluations = _evaluate_history(present, history, _downgrades(state, released), strategies)
     if present.evaluation is None and not pending:
         # The monitor wrote the rows of this snapshot with an earlier checkpoint. Only the verdict is missing.
         present = _CurrentVerdict(evaluate_snapshot(snapshot, strategies), snapshot)
@@ -216,6 +222,16 @@ def _split_waiting(
     return tuple(waiting), ()
 
 
+def _downgrades(state: GroupState, released: Sequence[GroupSnapshot]) -> frozenset[Position | None]:
+    """Return the positions of all records of a downgrade. Each follows the tombstone of the same append."""
+    known = () if state.pending else (state.snapshot,)
+    return frozenset(
+        after.position
+        for before, after in pairwise((*known, *released))
+        if before.state == DEAD and after.is_carried_over and after.classic is not None
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _CurrentVerdict:
     """The present verdict, and its snapshot. `snapshot` is None if an earlier batch computed the verdict."""
@@ -244,7 +260,7 @@ def _apply_facts(
         if snapshot.protocol == state.snapshot.protocol and not is_doubtful:
             return unchanged
         return snapshot, _evaluate_again(snapshot, evaluation, strategies), ()
-    again = evaluate_snapshot(snapshot, strategies)
+    again = evaluate_snapshot(snapshot, strategies, is_downgrade=continues_downgrade(evaluation, snapshot))
     if again is not None and again.generation_id == evaluation.generation_id:
         # The position of `again` may be newer than the verdict's position, because members have moved to their targets.
         # The verdict keeps its first position.
@@ -265,14 +281,18 @@ def _evaluate_again(
 ) -> _CurrentVerdict:
     """Compute a complete verdict again, with the corrected facts. An incomplete new verdict does not replace it."""
     is_same_generation = snapshot.generation_id == evaluation.generation_id
-    again = evaluate_snapshot(snapshot, strategies) if is_same_generation else None
+    is_downgrade = continues_downgrade(evaluation, snapshot)
+    again = evaluate_snapshot(snapshot, strategies, is_downgrade=is_downgrade) if is_same_generation else None
     if again is None or not again.is_complete:
         return _CurrentVerdict(evaluation)
     return _CurrentVerdict(msgspec.structs.replace(again, position=evaluation.position), snapshot)
 
 
 def _evaluate_history(
-    present: _CurrentVerdict, history: Sequence[GroupSnapshot], strategies: Sequence[PartitionAssignor]
+    present: _CurrentVerdict,
+    history: Sequence[GroupSnapshot],
+    downgrades: Container[Position | None],
+    strategies: Sequence[PartitionAssignor],
 ) -> tuple[_CurrentVerdict, tuple[Evaluation, ...]]:
     """Return the verdict on the last snapshot, and all final verdicts.
 
@@ -286,8 +306,10 @@ def _evaluate_history(
             continue
         if present.evaluation is not None and not present.evaluation.is_complete:
             final.append(present.evaluation)
-        present = _CurrentVerdict(evaluate_snapshot(snapshot, strategies, is_skipped=index < skipped), snapshot)
-        final.extend(_complete_only(present.evaluation))
+        is_downgrade = snapshot.position in downgrades or continues_downgrade(present.evaluation, snapshot)
+        evaluation = evaluate_snapshot(snapshot, strategies, is_skipped=index < skipped, is_downgrade=is_downgrade)
+        present = _CurrentVerdict(evaluation, snapshot)
+        final.extend(_complete_only(evaluation))
     return present, tuple(final)
 
 

@@ -11,7 +11,11 @@ The first rule that applies determines the result:
    group do not show a rebalance in progress. Only a listing of groups shows a rebalance of a classic group (`evaluate`,
    rule 2).
 4. If the snapshot is skipped, the verdict is `unknown` with the reason `too_many_records` (`apply_batch`).
-5. For all other groups, the evaluation contains the drift (`drift`, `consumer_drift`) and the distribution of
+5. The record of a downgrade to the classic protocol contains the assignment of the coordinator. Usually a rebalance
+   follows. But if a static member with the classic protocol replaces the last static member with the KIP-848 protocol,
+   the assignment stays (`GroupMetadataManager.convertToClassicGroup`). So until the next generation, only the common
+   rules are checked.
+6. For all other groups, the evaluation contains the drift (`drift`, `consumer_drift`) and the distribution of
    partitions (`imbalance`, `fairness`).
 """
 
@@ -33,7 +37,7 @@ from streaming.evaluation.assignment.drift import (
     evaluate_common_rules,
     strategy_drift,
 )
-from streaming.evaluation.assignment.leader import UNKNOWN_LEADER, Leader, leader_of
+from streaming.evaluation.assignment.leader import BROKER, UNKNOWN_LEADER, Leader, leader_of
 from streaming.evaluation.assignment.sampled_topics import METADATA_MISSING
 from streaming.evaluation.fairness.fairness import named_skew, shared_work
 from streaming.evaluation.fairness.imbalance import Imbalance, divide_work
@@ -44,6 +48,9 @@ from streaming.group.snapshot import ASSIGNING, GroupSnapshot
 from streaming.group.snapshot import REBALANCING as REBALANCING_STATES
 from streaming.group.snapshot import UNKNOWN as UNKNOWN_STATE
 from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE, KAFKA_STREAMS_PROTOCOL
+
+_ASSIGNED_BEFORE_DOWNGRADE = Leader(BROKER, ("downgrade",))
+"""The broker computed the assignment of a classic group. The strategies that the members can use are unknown."""
 
 _STATES_WITHOUT_EVALUATION = frozenset({UNKNOWN_STATE, *REBALANCING_STATES})
 _INCOMPLETE = frozenset({METADATA_MISSING, TOO_MANY_RECORDS})
@@ -92,9 +99,16 @@ class Evaluation(msgspec.Struct, frozen=True):
 
 
 def evaluate_snapshot(
-    snapshot: GroupSnapshot, strategies: Sequence[PartitionAssignor], *, is_skipped: bool = False
+    snapshot: GroupSnapshot,
+    strategies: Sequence[PartitionAssignor],
+    *,
+    is_skipped: bool = False,
+    is_downgrade: bool = False,
 ) -> Evaluation | None:
-    """Evaluate the present generation of a group. Returns None if rule 1 applies."""
+    """Evaluate the present generation of a group. Returns None if rule 1 applies.
+
+    If `is_downgrade` is True, the generation began with the record of a downgrade (rule 5).
+    """
     position = snapshot.position
     if position is None or not snapshot.member_count() or snapshot.state in _STATES_WITHOUT_EVALUATION:
         return None
@@ -102,15 +116,15 @@ def evaluate_snapshot(
         return None
     if is_skipped or snapshot.state == ASSIGNING or not _divides_partitions(snapshot):
         return _without_assignment(snapshot, position)
-    return _evaluate_assignment(snapshot, position, strategies)
+    return _evaluate_assignment(snapshot, position, strategies, is_downgrade=is_downgrade)
 
 
 def _evaluate_assignment(
-    snapshot: GroupSnapshot, position: Position, strategies: Sequence[PartitionAssignor]
+    snapshot: GroupSnapshot, position: Position, strategies: Sequence[PartitionAssignor], *, is_downgrade: bool
 ) -> Evaluation:
     inputs, sampled = assignment_inputs(snapshot), [topic.sampled_at_ms for topic in snapshot.topics.values()]
     if snapshot.classic is not None:
-        assigned_by = leader_of(snapshot.classic)
+        assigned_by = _ASSIGNED_BEFORE_DOWNGRADE if is_downgrade else leader_of(snapshot.classic)
         drifts = _strategy_drifts(inputs, snapshot.protocol or "", assigned_by, strategies)
     else:
         assigned_by, drifts = THE_BROKER, consumer_drifts(snapshot, inputs, strategies)
@@ -157,6 +171,9 @@ def _strategy_drifts(
 ) -> tuple[StrategyDrift, ...]:
     if own == KAFKA_STREAMS_PROTOCOL:
         return (evaluate_common_rules(inputs, own, "kafka_streams"),)
+    if leader == _ASSIGNED_BEFORE_DOWNGRADE:
+        others = (strategy_drift(inputs, one, leader, is_group_strategy=False) for one in strategies if one.name != own)
+        return (_downgrade_drift(inputs, own), *others)
     as_leader_computes = AS_LEADER.get(leader.implementation, {})
     evaluated = tuple(
         strategy_drift(inputs, as_leader_computes.get(own, assignor), leader, is_group_strategy=True)
@@ -167,6 +184,22 @@ def _strategy_drifts(
     if any(drift.is_group_strategy for drift in evaluated):
         return evaluated
     return (evaluate_common_rules(inputs, own, "strategy_not_known"), *evaluated)
+
+
+def _downgrade_drift(inputs: AssignmentInputs, own: str) -> StrategyDrift:
+    """Check the common rules (rule 5). Before the first sample of a topic, the verdict is unknown."""
+    if inputs.unknown_topics:
+        return StrategyDrift(own, True, UNKNOWN, METADATA_MISSING)
+    return evaluate_common_rules(inputs, own, "downgraded")
+
+
+def continues_downgrade(previous: Evaluation | None, snapshot: GroupSnapshot) -> bool:
+    """Return True if the previous verdict is about the same generation, which began with a downgrade (rule 5)."""
+    return (
+        previous is not None
+        and previous.assigned_by == _ASSIGNED_BEFORE_DOWNGRADE
+        and previous.generation_id == snapshot.generation_id
+    )
 
 
 def keeps_verdict(previous: Evaluation | None, snapshot: GroupSnapshot) -> bool:

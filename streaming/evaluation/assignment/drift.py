@@ -4,8 +4,8 @@ The monitor *replays* the leader's computation: the monitor computes the assignm
 the group's own strategy, the first rule that applies determines the verdict:
 
 1. For Kafka Streams and for strategies that the monitor does not implement, only the common rules are checked
-   (`common_rules`). If the assignment breaks a common rule, the verdict is `drift`. If the assignment breaks no common
-   rule, the verdict is `not_evaluated`.
+   (`common_rules`). The same is true after a downgrade (`snapshot_evaluation`, rule 5). If the assignment breaks a
+   common rule, the verdict is `drift`. If the assignment breaks no common rule, the verdict is `not_evaluated`.
 2. The verdict is `unknown` if an input is missing. The reason names the missing input:
 
    - `metadata_missing`: the partition count of a subscribed topic is unknown. If an outdated sample may cause a wrong

@@ -25,7 +25,8 @@ Rules:
    `strategy_changed` is first in this order, because it concerns the whole group. `member_gone` precedes
    `member_joined`, because a new member often replaces a lost member. In the record of a downgrade, the remaining
    members keep their partitions. Only the next rebalance assigns the partitions of the members that left. So members
-   that left or joined with the downgrade are a cause of the next rebalance.
+   that left or joined with the downgrade are a cause of the next rebalance. If a static member was only replaced, the
+   downgrade has no next rebalance of its own, and the replacement is no cause (rule 4).
 6. `metadata_changed`: the number of known partitions of a topic rose. Members must subscribe to the topic before and
    after the rebalance. A partition is known if a member has or claims the partition. The known partitions before the
    rebalance also include the partitions that then had no owner. So a partition that gets an owner again does not
