@@ -34,8 +34,8 @@ _DRIFT_PARTITIONS = (
 )
 _ASSIGNED_BY = (
     "library that computed the assignment: `java`, `librdkafka`, `kafka-python`, `aiokafka`, `kafkajs`, `sarama`,"
-    " `franz-go`, `kafka-go`, `faust`, `broker` (KIP-848) or `unknown`. Null if there was no"
-    " complete assignment to compare"
+    " `franz-go`, `kafka-go`, `faust`, `broker` (KIP-848, also directly after a change back to the"
+    " classic protocol) or `unknown`. Null if there was no complete assignment to compare"
 )
 
 ASSIGNMENT_DRIFT = Table(
@@ -58,8 +58,9 @@ ASSIGNMENT_DRIFT = Table(
                 " cooperative rebalance. `differs_from_java` means that the assignment breaks no rule, but that the"
                 " Java client would compute a different assignment. `rebalancing` means that the generation or epoch"
                 " has no assignment yet. `unknown` means that an input of the comparison is missing, or that `reason`"
-                " is `too_many_records`. `not_evaluated` means that the monitor does not implement the strategy, or"
-                " that your own strategy failed. If `is_group_strategy` is false, the verdict is `same`, `differs`,"
+                " is `too_many_records`. `not_evaluated` means that the monitor does not implement the strategy, that"
+                " your own strategy failed, or that the coordinator computed the assignment before the group changed"
+                " back to the classic protocol. If `is_group_strategy` is false, the verdict is `same`, `differs`,"
                 " `unknown` or `not_evaluated`",
             ),
             text(
