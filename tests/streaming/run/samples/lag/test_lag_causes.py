@@ -14,11 +14,9 @@ from streaming.evaluation.causes.cause import Cause
 from streaming.evaluation.incidents.incident_cause import incident_cause
 from streaming.evaluation.incidents.story import ADVICE
 from streaming.evaluation.severity.trouble import troubles
-from streaming.events import CONSUMER, CurrentWritten, TopicsNamed
 from streaming.page.links.runbook import SECTIONS
 from streaming.protocol.classic import ClassicMember
-from streaming.protocol.modern import MemberAssignment
-from tests.streaming.groups import at, current, epoch, joined, member, target, target_epoch
+from tests.streaming.groups import member
 from tests.streaming.run.samples.orders import STEP_SECONDS, Orders, holding
 from tests.streaming.run.samples.test_conditions import SHARED, Monitor
 
@@ -203,29 +201,6 @@ def test_a_short_pause_of_a_group_that_catches_up_is_not_a_stop(orders: Orders) 
     assert "stopped" not in {row["cause"] for row in orders.rows()[before:] if row["active"]}
     orders.run(5, (100, 100), (0, 0))
     assert orders.kind() == "stopped", "a real stop is found after a minute"
-
-
-def write_endless_revocation(monitor: Monitor) -> None:
-    """Replace the group by a KIP-848 group: member a must still revoke orders-1, for which member b waits."""
-    revoking = MemberAssignment(3, 2, "UnrevokedPartitions", (("id", (0,)),), (("id", (1,)),))
-    monitor.records.clear()
-    monitor.write(
-        *(TopicsNamed(at(0), {"id": "orders"}), joined(1, "a"), joined(2, "b"), epoch(3, 4)),
-        *(target(4, "a", (("id", (0,)),)), target(5, "b", (("id", (1,)),)), target_epoch(6, 4)),
-        *(CurrentWritten(at(7), CONSUMER, "a", revoking), current(8, "b", (), 4, "UnreleasedPartitions")),
-    )
-
-
-def test_a_partition_that_a_hanging_member_must_still_revoke_has_an_owner(tmp_path: Path) -> None:
-    """KIP-848: member a hangs while member b waits for orders-1. The cause was `no_owner`, but a owns orders-1."""
-    orders = Orders(Monitor(tmp_path))
-    write_endless_revocation(orders.monitor)
-    orders.run(400, (0, 100), (0, 100))
-    assert orders.cause() is None
-    orders.run(NAMED_WITHIN_SECONDS, (0, 100), (0, 0))
-    cause = orders.cause()
-    assert cause is not None
-    assert (cause.kind, cause.reason) == ("stopped", "no_commits")
 
 
 def test_a_hot_partition_is_named_with_its_owner(orders: Orders) -> None:
