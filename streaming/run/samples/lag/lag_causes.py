@@ -7,9 +7,10 @@ Store the causes in the monitor state. Write the start and the end of each cause
    has caught up. A group has caught up if no partition is behind, and if each partition with waiting records has a
    commit after the start of the cause. Partitions that an open transaction blocks do not count. If only the rates
    change, the cause does not end (`Cause.identity`).
-3. While it is unknown whether a cause exists, no cause starts or ends. If the lag is unknown, the cause is unknown. A
-   lower bound of the lag counts as unknown if it was below WAITING_SECONDS at the last commit: after a restart, the
-   monitor must first observe the partitions for some time.
+3. While it is unknown whether a cause exists, no cause starts or ends. If the lag is unknown, the cause is unknown.
+   Deleted partitions are ignored, because their commits remain until they expire. A lower bound of the lag counts as
+   unknown if it was below WAITING_SECONDS at the last commit: after a restart, the monitor must first observe the
+   partitions for some time.
 4. The monitor state also contains the advice for each cause (`lag_advice.py`). The table does not contain advice,
    because a cause often starts before the members' capacity is known.
 5. The row of an active cause is written again on each UTC date. So the deletion of old dates never deletes the last row
@@ -48,6 +49,7 @@ from streaming.evaluation.incidents.evidence import lag_cause_name
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.evaluation.lag.lag_seconds import AT_LEAST
+from streaming.evaluation.lag.rates import DELETED
 from streaming.evaluation.lag.retention.lost_records import LossKey
 from streaming.evaluation.lag.status import Status, status_names
 from streaming.group.members import members
@@ -172,7 +174,8 @@ def _with_starts(explained: Mapping[str, ExplainedLag], active: Mapping[str, Row
 
 def _groups_with_unknown_lag(lag: LagEvaluation) -> frozenset[str]:
     """Return the groups with a partition whose lag in seconds is unknown or counts as unknown (rule 3)."""
-    rows = lag.partitions
+    is_deleted = pc.is_in(lag.partitions["unknown_reason"], value_set=DELETED)
+    rows = lag.partitions.filter(pc.invert(is_deleted))
     is_bound = pc.fill_null(pc.equal(rows["lag_seconds_kind"].cast(pa.string()), AT_LEAST), fill_value=False)
     at_commit = _seconds_at_commit(rows, lag.report.sampled_at_ms)
     is_low = pc.fill_null(pc.less(at_commit, WAITING_SECONDS), fill_value=True)

@@ -356,6 +356,16 @@ def test_a_cause_ends_although_the_members_commit_in_turns(orders: Orders) -> No
     assert orders.changes() == [("slow_member", True), ("slow_member", False)]
 
 
+def test_a_cause_ends_although_the_group_has_a_commit_for_a_deleted_partition(orders: Orders) -> None:
+    """The lag of a deleted partition is always unknown, so the cause stayed active until the commit expired."""
+    orders.monitor.commit(p7=5)
+    orders.run(180, (100, 100), (20, 100))
+    orders.run(60, (100, 100), (900, 100))
+    monitor_state = orders.monitor.monitor_state
+    assert monitor_state.reports(monitor_state.view(), is_fresh=True)["g"].lag.unknown == ["partition_deleted"]
+    assert orders.changes()[-1] == ("unknown", False)
+
+
 def test_a_restart_without_files_does_not_end_the_cause_of_a_group_that_stopped_without_lag(orders: Orders) -> None:
     """The group was not behind at its last commit. The status STOP and the lag in seconds need the lost samples."""
     orders.run(180, (100, 100), (0, 0))
