@@ -308,7 +308,7 @@ class ConditionTracker:
         if silent is not None:
             (self._silent.add if silent else self._silent.discard)(group_id)
         since_ms = inputs.rebalancing_since_ms.get(group_id)
-        rebalancing_ms = None if since_ms is None or listing is None else listing.sampled_at_ms - since_ms
+        rebalancing_ms = None if since_ms is None or not (listing and listed) else listing.sampled_at_ms - since_ms
         condition = silence_condition(silent, listed_state, rebalancing_ms, self._limits)
         if condition is None:
             unknown = {STUCK_REBALANCE: listed is None or silent is None, SILENT_GROUP: silent is None}
