@@ -89,9 +89,10 @@ class MonitorView:
 
     `groups` also contains deleted groups until their state is removed (`GroupForgotten`). For each group that the
     listings show in a rebalance, `rebalancing_since_ms` contains the time of the first listing that showed this
-    rebalance. If the last listing is absent or incomplete, the rebalance of a missing group counts as in progress. In the polling mode, `polled` contains the time of the last complete poll whose rows the query has read.
-    `conditions` are the active conditions at the last sample. `explained_lags` contains the cause of the lag of each
-    late group. `incidents` are the open incidents, the oldest first. While the cluster is not ready, `work` is empty.
+    rebalance. If the last listing is absent or incomplete, the rebalance of a missing group counts as in progress. In
+    the polling mode, `polled` contains the time of the last complete poll whose rows the query has read. `conditions`
+    are the active conditions at the last sample. `explained_lags` contains the cause of the lag of each late group.
+    `incidents` are the open incidents, the oldest first. While the cluster is not ready, `work` is empty.
     """
 
     groups: Mapping[str, GroupState] = field(default_factory=dict)

@@ -282,7 +282,7 @@ class ConditionTracker:
         listed = inputs.listing.groups.get(group_id) if inputs.listing else None
         listed_state = listed.state if listed else None
         unowned, missing = inputs.unowned.get(group_id), inputs.missing_topics.get(group_id)
-        details |= unowned_condition(group.record, unowned, listed_state, now_ms, self._limits)
+        details |= unowned_condition(group.record, unowned, listed_state, now_ms)
         if missing and listed_state not in {EMPTY, DEAD}:
             details |= missing.condition(now_ms - ahead_ms, self._limits)
         details |= self._long_commit_gap(group_id, inputs, commits, now_ms)
