@@ -107,6 +107,24 @@ def test_rebalances_that_cost_little_time_are_not_the_cause(orders: Orders) -> N
     assert orders.kind() == "under_provisioned"
 
 
+@pytest.mark.parametrize(
+    ("seconds_ago", "kind", "lost_seconds"), [(290, "under_provisioned", 0), (140, "rebalancing", 155)]
+)
+def test_only_the_part_of_a_commit_gap_in_the_last_five_minutes_counts(
+    orders: Orders, seconds_ago: int, kind: str, lost_seconds: float
+) -> None:
+    """A gap closes when its last partition commits, or after `stuck_after_seconds`. The gap of 4 minutes had ended.
+
+    The text was "the group did not commit for 4 minutes of the last 5 minutes", but the group had always committed.
+    """
+    orders.run(400, (100, 100), (40, 40))
+    orders.close_gap(240, seconds_ago=seconds_ago)
+    orders.run(5, (100, 100), (40, 40))
+    cause = orders.cause()
+    assert cause is not None
+    assert (cause.kind, cause.lost_seconds or 0) == (kind, pytest.approx(lost_seconds, abs=10))
+
+
 def test_an_outage_of_the_application_is_not_a_long_rebalance(orders: Orders) -> None:
     """The application was down for two minutes, and then catches up for some minutes.
 
