@@ -7,7 +7,8 @@
 3. A followed group has a cause only if one of its partitions is late.
 4. Lost time is the time without commits around rebalances. Only the part in the window counts. The monitor knows a
    commit gap only after its end, sometimes minutes later. The time before the group got members is not lost time,
-   because nobody could commit. A rebalance in progress counts from its start.
+   because nobody could commit. A rebalance in progress counts from its start or from the last commit of the group,
+   whichever is later, because members can commit during a rebalance.
 """
 
 from __future__ import annotations

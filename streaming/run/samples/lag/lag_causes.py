@@ -236,7 +236,6 @@ def _sampled_group(
     owners = {partition: member.member_id for member in each or () for partition in member.assigned or ()}
     waiting = [row for row in rows if row["lag_seconds"] is not None and row["lag_seconds"] >= WAITING_SECONDS]
     recent = () if record is None else record.rebalance_history.recent
-    since_ms = view.rebalancing_since_ms.get(group_id)
     return SampledGroup(
         sampled_at_ms=sample.sampled_at_ms,
         partitions=tuple(_partition_work(row, owners.get(_key(row), "")) for row in rows),
@@ -254,7 +253,7 @@ def _sampled_group(
         fair_records_per_second=_fair_rate(group_id, record, view),
         lost_times=[
             *_commit_gaps(view.recent_gaps.get(group_id, ()), recent, sample.leaders_ahead_ms),
-            *([] if since_ms is None else [(since_ms, sample.sampled_at_ms)]),
+            *_rebalance_in_progress(view.rebalancing_since_ms.get(group_id), rows, sample.sampled_at_ms),
         ],
         rebalances=record.snapshot.totals.rebalances if record is not None and is_member_group else 0,
         without_members_ms=time_without_members_ms(recent, sample.sampled_at_ms - WINDOW_MS, sample.sampled_at_ms),
@@ -273,6 +272,17 @@ def _commit_gaps(
             had_members_ms = members_since_ms([one for one in recent if one.timestamp_ms <= gap.end_ms])
             step_ms = ahead_ms.get(gap.position.offsets_topic_partition, 0)
             yield max(gap.last_commit_ms, had_members_ms) - step_ms, gap.end_ms - step_ms
+
+
+def _rebalance_in_progress(
+    since_ms: int | None, rows: Iterable[Mapping[str, Any]], now_ms: int
+) -> Iterator[tuple[int, int]]:
+    """Yield the part of the rebalance in which the group did not commit.
+
+    Until all members have joined again, members can commit with the old generation.
+    """
+    if since_ms is not None:
+        yield max([since_ms, *(row["commit_timestamp_ms"] for row in rows)]), now_ms
 
 
 def _key(row: Mapping[str, Any]) -> TopicPartition:

@@ -125,6 +125,16 @@ def test_only_the_part_of_a_commit_gap_in_the_last_five_minutes_counts(
     assert (cause.kind, cause.lost_seconds or 0) == (kind, pytest.approx(lost_seconds, abs=10))
 
 
+def test_a_group_that_commits_during_a_rebalance_does_not_lose_time(orders: Orders) -> None:
+    """One member did not rejoin for minutes. Meanwhile, the other members read and committed, but too slowly.
+
+    The text was "the group did not commit for 5 minutes". Kafka accepts commits until all members have joined again.
+    """
+    orders.monitor.cluster.states = {"g": "PreparingRebalance"}
+    orders.run(400, (100, 100), (40, 40))
+    assert orders.kind() == "under_provisioned"
+
+
 def test_an_outage_of_the_application_is_not_a_long_rebalance(orders: Orders) -> None:
     """The application was down for two minutes, and then catches up for some minutes.
 
