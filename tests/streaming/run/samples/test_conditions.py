@@ -446,6 +446,24 @@ def test_a_stuck_rebalance_continues_after_an_incomplete_listing(
     assert [is_active for _, is_active, _ in monitor.condition_changes()] == [True]
 
 
+def test_a_restart_of_the_monitor_does_not_end_a_stuck_rebalance(monitor: Monitor) -> None:
+    """After each restart, the condition and its incident ended, and began again five minutes later."""
+    monitor.write(monitor.generation(1))
+    monitor.commit(p0=0, p1=0)
+    monitor.cluster.states = {"g": "PreparingRebalance"}
+    monitor.pass_minutes(7)
+    monitor.restart()
+    monitor.pass_minutes(2)
+    assert monitor.active_conditions() == {}, "unknown"
+    monitor.pass_minutes(5)
+    assert [*monitor.active_conditions()] == ["stuck_rebalance"]
+    assert [is_active for _, is_active, _ in monitor.condition_changes()] == [True]
+    monitor.cluster.states = {"g": "Stable"}
+    monitor.restart()
+    monitor.pass_minutes(1)
+    assert [is_active for _, is_active, _ in monitor.condition_changes()] == [True, False]
+
+
 def test_a_rebalance_that_listings_show_for_too_long_is_stuck(monitor: Monitor) -> None:
     monitor.write(monitor.generation(1))
     monitor.cluster.states = {"g": "PreparingRebalance"}
