@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -62,7 +62,7 @@ class GroupState(msgspec.Struct, frozen=True):
         topics = (snapshot.topics_to_sample() for snapshot in self.pending)
         return frozenset(self.snapshot.topics_to_sample()).union(*topics)
 
-    def unowned_partitions(self, lasting: Collection[Unowned] = ()) -> int | None:
+    def unowned_partitions(self, lasting: Container[Unowned] = ()) -> int | None:
         """Return the number of unowned partitions (`RuleViolations.unowned_partitions`).
 
         None if the group has no members, or if the number is unknown, for example before the first sample of a topic.
