@@ -68,8 +68,10 @@ COORDINATORS: Final = AlertFile(
             '{{ with printf "count(max by (group) (rebalance_monitor_group_info{cluster=%q,state=\\"Unknown\\"}))" '
             "$labels.cluster | query }} Groups in state Unknown: {{ . | first | value }}.{{ end }} If the transaction "
             "contains offsets of a group, new consumers of the group cannot fetch these offsets. Likely causes: a "
-            "hanging transaction. What to do: find the transaction with kafka-transactions.sh find-hanging, then abort "
-            "it.",
+            "hanging transaction, or a producer that crashed or does not end its transaction. What to do: search for a "
+            "hanging transaction with kafka-transactions.sh find-hanging, and abort it. By default, the command lists "
+            "only transactions without a new record for 15 minutes. If the command lists no transaction, see the "
+            "runbook.",
         ),
     ),
 )

@@ -170,6 +170,13 @@ class CommitGap(msgspec.Struct, frozen=True):
     closed_by: str
     last_commit_ms: int | None = None
 
+    @property
+    def end_ms(self) -> int | None:
+        """The time of the group's first commit after the boundary, or None if the gap is unknown."""
+        if self.last_commit_ms is None or self.commit_gap_ms is None:
+            return None
+        return self.last_commit_ms + self.commit_gap_ms
+
 
 class GapTotals(msgspec.Struct, frozen=True):
     """Totals of a group's known gaps, since the monitor first read the group's records.

@@ -2,4 +2,4 @@
 
 from typing import Final
 
-RULES_CHECKSUM: Final = "sha256-135a047f6e01ead4"
+RULES_CHECKSUM: Final = "sha256-8a8a53380115a4fd"

@@ -10,10 +10,10 @@
    commits offsets, state and type come from the listing of groups. If the listed state is Empty, the number of members
    is 0. The report of a group that only commits offsets contains no assignment and no rebalances.
 4. For each of the three common rules, the report contains the number of partitions that break the rule. Withheld
-   partitions do not count. If the assignment of a member is unknown, the number of unowned partitions is unknown, and
-   the numbers for the other two rules are lower bounds. The report shows a lower bound of 0 as unknown. While the
-   verdict is `rebalancing` (rule 2), all three numbers are unknown. If the number of unowned partitions is unknown, the
-   number of unread records in these partitions is unknown, too.
+   partitions count only after `stuck_after_seconds` (rule 3 of `unowned.py`). If the assignment of a member is unknown,
+   the number of unowned partitions is unknown, and the numbers for the other two rules are lower bounds. The report
+   shows a lower bound of 0 as unknown. While the verdict is `rebalancing` (rule 2), all three numbers are unknown. If
+   the number of unowned partitions is unknown, the number of unread records in these partitions is unknown, too.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import NamedTuple
 import msgspec
 
 from streaming.combine.gaps import GapTotals
-from streaming.evaluation.assignment.common_rules import RuleViolations
+from streaming.evaluation.assignment.common_rules import RuleViolations, Unowned
 from streaming.evaluation.assignment.drift import REBALANCING, UNKNOWN, StrategyDrift
 from streaming.evaluation.causes.cause import Cause
 from streaming.evaluation.causes.member_work import GroupWork
@@ -56,7 +56,8 @@ class RecordedGroup(NamedTuple):
 
     `record` is None if the group only commits offsets. `state` comes from the listing of groups if the listing is newer
     than the last record. `listed` is set only if `record` is None. `measured` shows how evenly the present assignment
-    shares lag and throughput.
+    shares lag and throughput. `lasting` contains the partitions that were without an owner for too long at the last
+    sample (rule 3 of `unowned.py`).
     """
 
     group_id: str
@@ -70,6 +71,7 @@ class RecordedGroup(NamedTuple):
     decided_skips: SkipDecisions = MappingProxyType({})
     limits: GroupLimits = DEFAULT_LIMITS
     coordinator: int | None = None
+    lasting: tuple[Unowned, ...] = ()
 
 
 class SampleValues(NamedTuple):
@@ -101,7 +103,7 @@ def evaluate(recorded: RecordedGroup) -> GroupReport:
             not_known=(BLOCKED,),
             limits=recorded.limits,
         )
-    assignment = _assignment(recorded.state, group_state)
+    assignment = _assignment(recorded, group_state)
     shows_members = snapshot.classic is not None if snapshot.modern is None else snapshot.modern.shows_state
     return GroupReport(
         group_id=recorded.group_id,
@@ -160,11 +162,11 @@ def _has_consumers(snapshot: GroupSnapshot) -> bool:
     return snapshot.protocol_type == CONSUMER_PROTOCOL_TYPE and bool(snapshot.member_count())
 
 
-def _assignment(state: str, group_state: GroupState) -> AssignmentReport:
+def _assignment(recorded: RecordedGroup, group_state: GroupState) -> AssignmentReport:
     snapshot, evaluation, violations = group_state.snapshot, group_state.evaluation, group_state.violations
-    unowned = group_state.unowned_partitions()
+    unowned = group_state.unowned_partitions(recorded.lasting)
     drifts = tuple(sorted(evaluation.drifts if evaluation else (), key=lambda drift: not drift.is_group_strategy))
-    if state in _WITHOUT_ASSIGNMENT and _has_consumers(snapshot):
+    if recorded.state in _WITHOUT_ASSIGNMENT and _has_consumers(snapshot):
         others = (drift for drift in drifts if not drift.is_group_strategy)
         drifts = (StrategyDrift(_own_strategy(group_state), True, REBALANCING), *others)
         violations = unowned = None

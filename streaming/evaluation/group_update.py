@@ -12,7 +12,7 @@ import msgspec
 from assignors import PartitionAssignor
 from streaming.combine.own_partitions import OwnPartitions
 from streaming.evaluation.alternatives import Alternatives, compute_alternatives
-from streaming.evaluation.assignment.common_rules import RuleViolations, rule_violations, with_unowned
+from streaming.evaluation.assignment.common_rules import RuleViolations, Unowned, rule_violations, with_unowned
 from streaming.evaluation.assignment.drift import DRIFT, UNKNOWN
 from streaming.evaluation.lag.unsubscribed import LastRead, last_read_after
 from streaming.evaluation.rebalances.condition_detectors import Limits
@@ -68,13 +68,13 @@ class GroupState(msgspec.Struct, frozen=True):
         topics = (snapshot.topics_to_sample() for snapshot in self.pending)
         return frozenset(self.snapshot.topics_to_sample()).union(*topics)
 
-    def unowned_partitions(self) -> int | None:
-        """Return the number of unowned partitions. Withheld and pending partitions do not count.
+    def unowned_partitions(self, lasting: Container[Unowned] = ()) -> int | None:
+        """Return the number of unowned partitions (`RuleViolations.unowned_partitions`).
 
         None if the group has no members, or if the number is unknown, for example before the first sample of a topic.
         """
         is_sampled = all(topic in self.snapshot.topics for topic in self.snapshot.subscribed_topics())
-        return self.violations.unowned_partitions() if self.violations and is_sampled else None
+        return self.violations.unowned_partitions(lasting) if self.violations and is_sampled else None
 
 
 class GroupUpdate(msgspec.Struct, frozen=True):

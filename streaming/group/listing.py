@@ -80,20 +80,20 @@ def rebalancing_since_ms(
     """For each group in a rebalance, return the time of the first listing that showed the rebalance.
 
     `known` is the result for the previous listing. `MonitorState` removes a group from `known` when a record shows the
-    end of the group's rebalance. `clock_step_ms` is the step of the cluster's time since the previous listing. The step
-    is added to the known times, so that the duration of a rebalance stays correct.
+    end of the group's rebalance. If the listing is absent, or if it is incomplete and omits a group, the rebalance may
+    continue. Then the known time stays. `clock_step_ms` is the step of the cluster's time since the previous listing.
+    The step is added to the known times, so that the duration of a rebalance stays correct.
 
     >>> twice = {"g": ListedGroup("classic", "consumer", "PreparingRebalance", 1)}
     >>> rebalancing_since_ms({"g": 5}, GroupListing(9, twice)), rebalancing_since_ms({}, GroupListing(9, twice))
     ({'g': 5}, {'g': 9})
     """
+    known = {group_id: since_ms + clock_step_ms for group_id, since_ms in known.items()}
     if listing is None:
-        return {}
-    return {
-        group_id: known[group_id] + clock_step_ms if group_id in known else listing.sampled_at_ms
-        for group_id, listed in listing.groups.items()
-        if listed.state in REBALANCING
-    }
+        return known
+    omitted = {} if listing.is_complete else {one: known[one] for one in known.keys() - listing.groups.keys()}
+    rebalancing = (group_id for group_id, listed in listing.groups.items() if listed.state in REBALANCING)
+    return {**omitted, **{group_id: known.get(group_id, listing.sampled_at_ms) for group_id in rebalancing}}
 
 
 def shown_state(snapshot: GroupSnapshot, listing: GroupListing | None) -> str:

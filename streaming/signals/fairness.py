@@ -164,8 +164,8 @@ UNOWNED_PARTITIONS: Final = Signal(
     name="rebalance_monitor_unowned_partitions",
     unit="partitions",
     help="Number of partitions without an owner, in existing topics to which members subscribe. The value includes"
-    " partitions that never had an owner. The value does not include partitions that the next round of a cooperative"
-    " rebalance will assign.",
+    " partitions that never had an owner. A partition that the next round of a cooperative rebalance will assign"
+    " counts only after `evaluation.stuck_after_seconds`.",
     unknown="Every partition has an owner, or the value is unknown. The value is unknown if a subscribed topic was not"
     " sampled yet, or if the assignment of a member is unknown. The value is also unknown if the group is rebalancing,"
     " has no members, or does not assign topic partitions. The value is also unknown if an open transaction blocks the"

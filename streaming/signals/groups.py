@@ -74,8 +74,8 @@ GROUP_REBALANCE_START_TIMESTAMP_SECONDS: Final = Signal(
     unit="seconds",
     help="Time when the monitor first saw the current rebalance, in seconds since 1970. The value is the time of the"
     " first ListGroups response that shows the rebalance. The rebalance itself started before this time.",
-    unknown="The last ListGroups response shows no rebalance of this group, or the monitor has not listed the groups"
-    " yet.",
+    unknown="The last complete ListGroups response, or a newer response or record of the group, shows no rebalance. The"
+    " series is also absent if the monitor could not list the groups.",
     example="time() - rebalance_monitor_group_rebalance_start_timestamp_seconds > 300",
 )
 GROUP_LISTING_TIMESTAMP_SECONDS: Final = Signal(

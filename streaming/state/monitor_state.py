@@ -9,8 +9,9 @@ import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from streaming.combine.gaps import GapTotals
+from streaming.combine.gaps import CommitGap, GapTotals
 from streaming.combine.partition_state import GapsClosed, PartitionSnapshot
+from streaming.evaluation.causes.cause_of_lag import WINDOW_MS
 from streaming.evaluation.causes.late_group import ExplainedLag
 from streaming.evaluation.conditions.condition_tracker import Condition
 from streaming.evaluation.conditions.unowned import UnownedNow
@@ -91,13 +92,17 @@ class MonitorState:
             )
 
     def put_gap_totals(self, closed: Iterable[GapsClosed]) -> None:
-        """Store the gap totals of the events in `closed`. Remove the totals of deleted groups."""
+        """Store the gap totals and the gaps of the events in `closed`. Remove those of deleted groups."""
         with self._lock:
             totals: dict[str, GapTotals | None] = {**self._view.gap_totals}
+            gaps = {**self._view.recent_gaps}
             for event in closed:
                 totals.update(event.totals)
+                for gap in event.gaps:
+                    gaps[gap.group_id] = _with_gap(gaps.get(gap.group_id, ()), gap)
             known = {group_id: of_group for group_id, of_group in totals.items() if of_group is not None}
-            self._view = replace(self._view, gap_totals=known)
+            recent = {group_id: of_group for group_id, of_group in gaps.items() if group_id in known}
+            self._view = replace(self._view, gap_totals=known, recent_gaps=recent)
 
     def put_sample(self, sample: ClusterSample, lag: LagEvaluation | None, listing: GroupListing | None = None) -> None:
         """Store a sample, and the lag that was computed from it (None if the computation failed)."""
@@ -185,6 +190,15 @@ class MonitorState:
             health = replace(known, ready=now_ready, was_ready=known.was_ready or now_ready, times_ready=times_ready)
             self._view = _with_health(self._view, health)
         return now_ready
+
+
+def _with_gap(known: tuple[CommitGap, ...], gap: CommitGap) -> tuple[CommitGap, ...]:
+    """Return the known gaps of a group that ended in the last WINDOW_MS. A batch that runs again adds no gap twice."""
+    end_ms = gap.end_ms
+    if end_ms is None:
+        return known
+    others = (one for one in known if one.position != gap.position and end_ms - (one.end_ms or 0) <= WINDOW_MS)
+    return *others, gap
 
 
 def _has_ended_rebalance(before: GroupState | None, after: GroupState | None) -> bool:

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from streaming.combine.gaps import GapTotals
+from streaming.combine.gaps import CommitGap, GapTotals
 from streaming.combine.partition_state import PartitionSnapshot
 from streaming.config.settings import OFFSETS_TOPIC_SOURCE
 from streaming.evaluation.causes.late_group import ExplainedLag
@@ -87,11 +87,13 @@ class WorkShares:
 class MonitorView:
     """Everything that a scrape shows, at one moment.
 
-    `groups` also contains deleted groups until their state is removed (`GroupForgotten`). For each group that the last
-    listing shows in a rebalance, `rebalancing_since_ms` contains the time of the first listing that showed this
-    rebalance. In the polling mode, `polled` contains the time of the last complete poll whose rows the query has read.
-    `conditions` are the active conditions at the last sample. `explained_lags` contains the cause of the lag of each
-    late group. `incidents` are the open incidents, the oldest first. While the cluster is not ready, `work` is empty.
+    `groups` also contains deleted groups until their state is removed (`GroupForgotten`). For each group that the
+    listings show in a rebalance, `rebalancing_since_ms` contains the time of the first listing that showed this
+    rebalance. If the last listing is absent or incomplete, the rebalance of a missing group counts as in progress. In
+    the polling mode, `polled` contains the time of the last complete poll whose rows the query has read. `recent_gaps`
+    contains the commit gaps that ended in the five minutes before the end of the group's last gap. `conditions` are the
+    active conditions at the last sample. `explained_lags` contains the cause of the lag of each late group. `incidents`
+    are the open incidents, the oldest first. While the cluster is not ready, `work` is empty.
     """
 
     groups: Mapping[str, GroupState] = field(default_factory=dict)
@@ -103,6 +105,7 @@ class MonitorView:
     health: Health = field(default_factory=Health)
     polled: ReadUpTo = field(default_factory=ReadUpTo)
     gap_totals: Mapping[str, GapTotals] = field(default_factory=dict)
+    recent_gaps: Mapping[str, tuple[CommitGap, ...]] = field(default_factory=dict)
     conditions: Mapping[str, tuple[Condition, ...]] = field(default_factory=dict)
     unowned: Mapping[str, UnownedNow] = field(default_factory=dict)
     explained_lags: Mapping[str, ExplainedLag] = field(default_factory=dict)

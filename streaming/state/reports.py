@@ -172,6 +172,7 @@ class ReportCache:
                     )
                 continue
             snapshot, evaluation, shares = record.snapshot, record.evaluation, shown.work.get(group_id)
+            unowned = view.unowned.get(group_id)
             is_current = shares and evaluation and shares.position == evaluation.position
             yield RecordedGroup(
                 group_id,
@@ -185,6 +186,7 @@ class ReportCache:
                 decide_skips(view.decided_skips, [snapshot], {}) if snapshot.unsettled_skips else _NOTHING_DECIDED,
                 limits[group_id],
                 coordinator_of(group_id),
+                unowned.lasting if unowned else (),
             )
 
 

@@ -109,8 +109,10 @@ TRANSACTIONS = (
                 "One transaction stays open and blocks 900 records. By default, Kafka ends each transaction after at "
                 "most 15 minutes (transaction.max.timeout.ms). If a transaction stays open for longer, it probably "
                 "hangs. Groups in state Unknown: 1. If the transaction contains offsets of a group, new consumers of "
-                "the group cannot fetch these offsets. Likely causes: a hanging transaction. What to do: find the "
-                "transaction with kafka-transactions.sh find-hanging, then abort it."
+                "the group cannot fetch these offsets. Likely causes: a hanging transaction, or a producer that "
+                "crashed or does not end its transaction. What to do: search for a hanging transaction with "
+                "kafka-transactions.sh find-hanging, and abort it. By default, the command lists only transactions "
+                "without a new record for 15 minutes. If the command lists no transaction, see the runbook."
             ),
         ),
     ),

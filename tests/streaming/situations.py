@@ -16,6 +16,7 @@ from streaming.evaluation.conditions.unowned import unowned_now
 from streaming.evaluation.group_update import GroupState, GroupUpdate, apply_batch
 from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, LogEnds
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
+from streaming.evaluation.rebalances.condition_detectors import Limits
 from streaming.events import (
     CLASSIC,
     SHARE,
@@ -103,7 +104,9 @@ def shown(situation: Situation) -> Shown:
     lag = lag_after_a_minute(_commits(situation.committed, sample.sampled_at_ms), sample)
     listing = GroupListing(sample.sampled_at_ms, {GROUP: situation.listed} if situation.listed else {})
     monitor_state.put_sample(sample, lag, listing)
-    unowned = unowned_now(monitor_state.view().alive_groups(), lag.partitions, sample)
+    unowned = unowned_now(
+        monitor_state.view().alive_groups(), lag.partitions, sample, {0: sample.sampled_at_ms}, Limits()
+    )
     monitor_state.put_conditions({GROUP: situation.conditions} if situation.conditions else {}, unowned)
     monitor_state.put_health(ready=True, was_ready=True)
     late_groups: Mapping[str, LateGroup] = {}

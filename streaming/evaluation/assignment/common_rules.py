@@ -18,7 +18,8 @@ Rules:
    sample with the partition. The start time stays the same until the partition has an owner. Exception: if the monitor
    corrects the times of samples (`broker_clocks.py`), the start time can become earlier.
 5. An unowned partition is *withheld* if a member claims the partition and the strategy is not eager. The next round of
-   the cooperative rebalance (KIP-429) assigns a withheld partition. So a withheld partition is not a violation.
+   the cooperative rebalance (KIP-429) assigns a withheld partition. So a withheld partition is not a violation until it
+   has had no owner for longer than `stuck_after_seconds` (rule 3 of `unowned.py`).
 6. The owner of a partition must subscribe to the topic of the partition. For members with an unknown subscription, rule
    6 is not checked.
 7. A partition must have only one owner. Rule 7 applies only to strategies that never assign a partition to two members.
@@ -29,7 +30,7 @@ Rules:
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Container, Iterator, Mapping
 
 import msgspec
 
@@ -70,9 +71,14 @@ class RuleViolations(msgspec.Struct, frozen=True):
     not_subscribed: TopicPartitions = ()
     is_known: bool = True
 
-    def unowned_partitions(self) -> int | None:
-        """Return the number of unowned partitions, or None if unknown. Withheld and pending partitions do not count."""
-        return sum(not (one.is_withheld or one.is_pending) for one in self.unowned) if self.is_known else None
+    def unowned_partitions(self, lasting: Container[Unowned] = ()) -> int | None:
+        """Return the number of unowned partitions, or None if unknown.
+
+        Pending partitions do not count. A withheld partition counts only if it is in `lasting`.
+        """
+        if not self.is_known:
+            return None
+        return sum(not one.is_pending and (not one.is_withheld or one in lasting) for one in self.unowned)
 
 
 class _Member(msgspec.Struct, frozen=True):

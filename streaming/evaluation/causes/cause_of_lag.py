@@ -25,8 +25,9 @@ minutes (`evaluation.lag.rates`). Rules 2 to 9 ignore late partitions that are b
    the last WINDOW_MS. The rates also contain this time, so they do not show what the members can consume.
 6. `hot_partition`: the produce rate of one late partition is too high for any member. The produce rate of the hot
    partition exceeds its owner's capacity (`capacity.py`) and each member's consume rate. The produce rate is also at
-   least HOT_FACTOR times the mean produce rate of all other partitions. If the group has a single partition, rule 9
-   applies instead.
+   least HOT_FACTOR times the mean produce rate of the other partitions of the same topic. The rule does not compare
+   partitions of different topics, because a quiet topic would make each partition of a busy topic hot. A topic with a
+   single partition has no hot partition.
 7. `assignment`: a different assignment would help. The produce rate of a late member's partitions exceeds the member's
    capacity. In the fairest assignment, every member could process the produce rate of the busiest member. Unknown
    capacities are ignored.
@@ -189,11 +190,13 @@ def _rates_contain_outage(facts: LagFacts, _: Sequence[PartitionWork]) -> Cause 
 def _hot_partition(facts: LagFacts, late: Sequence[PartitionWork]) -> Cause | None:
     members = {one.member_id: one for one in _members(facts)}
     best = max((one.consumed_records_per_second or 0.0 for one in members.values()), default=0.0)
-    group = fsum(one.produced_records_per_second or 0.0 for one in facts.partitions)
+    of_topic = defaultdict[str, list[float]](list)
+    for one in facts.partitions:
+        of_topic[one.topic].append(one.produced_records_per_second or 0.0)
     for one in sorted(late, key=lambda each: (-(each.produced_records_per_second or 0), each.key)):
         owner, produced = members.get(one.member_id), one.produced_records_per_second or 0.0
-        others = len(facts.partitions) - 1
-        is_hot = others > 0 and produced > best and produced * others >= HOT_FACTOR * (group - produced)
+        others, topic = len(of_topic[one.topic]) - 1, fsum(of_topic[one.topic])
+        is_hot = others > 0 and produced > best and produced * others >= HOT_FACTOR * (topic - produced)
         if owner is not None and is_hot and _is_overloaded(owner, produced):
             cause = Cause(
                 HOT_PARTITION,

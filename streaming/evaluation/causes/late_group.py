@@ -5,16 +5,16 @@
 2. The window of `cause_of_lag.py` begins at the first sample in which records of the group waited. The window covers at
    most WINDOW_MS.
 3. A followed group has a cause only if one of its partitions is late.
-4. Lost time is the time without commits around rebalances. The time before the group got members is not lost time,
-   because nobody could commit. So if a commit gap closes between two samples, at most the time since the group got
-   members counts.
+4. Lost time is the time without commits around rebalances. Only the part in the window counts. The monitor knows a
+   commit gap only after its end, sometimes minutes later. The time before the group got members is not lost time,
+   because nobody could commit. A rebalance in progress counts from its start or from the last commit of the group,
+   whichever is later, because members can commit during a rebalance.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import NamedTuple
 
 from assignors import TopicPartition
@@ -34,10 +34,9 @@ class SampledGroup:
     `behind` contains the lag in seconds of each partition at its last commit. The partitions in `lost` may have lost
     unread records since the previous sample (rule 5 of `lateness.py`). `members` is None if the records of a member are
     missing, or if the group only commits offsets. For a group that only commits offsets, `member_count` comes from the
-    listing of groups. `empty` contains the partitions without records. `lost_ms` includes the rebalance in progress.
-    `lost_ms` and `rebalances` are totals since the monitor first detected the group. `members_since_ms` is the last
-    time at which the group got its first member, or 0 if unknown. `without_members_ms` is the time without members in
-    the last WINDOW_MS.
+    listing of groups. `empty` contains the partitions without records. `lost_times` contains the start and the end of
+    each recent lost time (rule 4). `rebalances` is the total since the monitor first detected the group.
+    `without_members_ms` is the time without members in the last WINDOW_MS.
     """
 
     sampled_at_ms: int
@@ -49,19 +48,16 @@ class SampledGroup:
     member_count: int | None = None
     empty: Container[TopicPartition] = frozenset()
     fair_records_per_second: float | None = None
-    lost_ms: int = 0
+    lost_times: Sequence[tuple[int, int]] = ()
     rebalances: int = 0
-    members_since_ms: int = 0
     without_members_ms: int = 0
 
 
 class Totals(NamedTuple):
-    """The totals of `SampledGroup` at one sample, and its `members_since_ms`."""
+    """The totals of `SampledGroup` at one sample."""
 
     sampled_at_ms: int
-    lost_ms: int
     rebalances: int
-    members_since_ms: int
 
 
 @dataclass(frozen=True)
@@ -94,7 +90,7 @@ def follow(known: LateGroup | None, sampled: SampledGroup) -> tuple[LateGroup, E
         for one in sampled.partitions
     )
     members = sampled.members or ()
-    last = Totals(now_ms, sampled.lost_ms, sampled.rebalances, sampled.members_since_ms)
+    last = Totals(now_ms, sampled.rebalances)
     # If the clock was set back, totals later than now are removed.
     totals = tuple(one for one in (*known.totals, last) if 0 <= now_ms - one.sampled_at_ms <= WINDOW_MS)
     # A blocked partition does not keep its owner busy, so it says nothing about the owner's capacity.
@@ -111,7 +107,7 @@ def follow(known: LateGroup | None, sampled: SampledGroup) -> tuple[LateGroup, E
             member_count=sampled.member_count,
             fair_records_per_second=sampled.fair_records_per_second,
             window_ms=now_ms - totals[0].sampled_at_ms,
-            lost_ms=_lost_ms(totals),
+            lost_ms=_lost_ms(sampled.lost_times, totals[0].sampled_at_ms, now_ms),
             rebalances=max(0, last.rebalances - totals[0].rebalances),
             without_members_ms=sampled.without_members_ms,
         )
@@ -119,16 +115,11 @@ def follow(known: LateGroup | None, sampled: SampledGroup) -> tuple[LateGroup, E
     return following, None if cause is None else ExplainedLag(work, cause)
 
 
-def _lost_ms(totals: Sequence[Totals]) -> int:
+def _lost_ms(lost_times: Iterable[tuple[int, int]], window_start_ms: int, now_ms: int) -> int:
     """Return the lost time in the window (rule 4).
 
-    Example: a commit gap of 130 s closes, and the group got members 5 s before the sample.
-
-    >>> _lost_ms([Totals(190_000, 0, 0, 0), Totals(200_000, 130_000, 1, 195_000)])
-    5000
+    >>> _lost_ms([(70_000, 200_000), (210_000, 215_000)], window_start_ms=190_000, now_ms=220_000)
+    15000
     """
-    steps_ms = (
-        min(after.lost_ms - before.lost_ms, max(0, after.sampled_at_ms - after.members_since_ms))
-        for before, after in pairwise(totals)
-    )
-    return max(0, sum(steps_ms))
+    parts_ms = (min(end_ms, now_ms) - max(start_ms, window_start_ms) for start_ms, end_ms in lost_times)
+    return sum(max(0, part_ms) for part_ms in parts_ms)

@@ -53,7 +53,7 @@ from streaming.evaluation.rebalances.condition_detectors import Limits, conditio
 from streaming.evaluation.rebalances.rebalance_summary import RebalanceSummary
 from streaming.group.listing import GroupListing
 from streaming.group.members import member_name, members
-from streaming.group.snapshot import DEAD, EMPTY, GroupSnapshot
+from streaming.group.snapshot import DEAD, EMPTY, REBALANCING, GroupSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +282,7 @@ class ConditionTracker:
         listed = inputs.listing.groups.get(group_id) if inputs.listing else None
         listed_state = listed.state if listed else None
         unowned, missing = inputs.unowned.get(group_id), inputs.missing_topics.get(group_id)
-        details |= unowned_condition(group.record, unowned, listed_state, now_ms, self._limits)
+        details |= unowned_condition(group.record, unowned, listed_state, now_ms)
         if missing and listed_state not in {EMPTY, DEAD}:
             details |= missing.condition(now_ms - ahead_ms, self._limits)
         details |= self._long_commit_gap(group_id, inputs, commits, now_ms)
@@ -308,16 +308,23 @@ class ConditionTracker:
         if silent is not None:
             (self._silent.add if silent else self._silent.discard)(group_id)
         since_ms = inputs.rebalancing_since_ms.get(group_id)
-        rebalancing_ms = None if since_ms is None or listing is None else listing.sampled_at_ms - since_ms
+        rebalancing_ms = None if since_ms is None or not (listing and listed) else listing.sampled_at_ms - since_ms
         condition = silence_condition(silent, listed_state, rebalancing_ms, self._limits)
         if condition is None:
-            unknown = {STUCK_REBALANCE: listed is None or silent is None, SILENT_GROUP: silent is None}
+            may_be_stuck = listed is None or silent is None or self._may_be_same_rebalance(snapshot, listed_state)
+            unknown = {STUCK_REBALANCE: may_be_stuck, SILENT_GROUP: silent is None}
             return {name: None for name, is_unknown in unknown.items() if is_unknown}
         if commits is None or not silent:
             return {condition: f"rebalance in progress for at least {in_words(rebalancing_ms or 0)}"}
         text = f"no member committed for {in_words(now_ms - commits.last_ms)} while records wait"
         text += " and new records arrive" if commits.wait else ""
         return {condition: text + (f" (group state {listed_state})" if listed_state else "")}
+
+    def _may_be_same_rebalance(self, snapshot: GroupSnapshot, listed_state: str | None) -> bool:
+        """Return True if the listed rebalance may be the stuck one from before a restart (rule 12 of `silence.py`)."""
+        before, position = self._known.get((snapshot.group_id, STUCK_REBALANCE)), snapshot.position
+        has_no_record = position is not None and before is not None and position.timestamp_ms <= before.since_ms
+        return has_no_record and listed_state in REBALANCING
 
     def _reconciling(self, snapshot: GroupSnapshot, now_ms: int) -> Mapping[str, str]:
         lagging = lagging_members(snapshot, self._lagging_members.get(snapshot.group_id, {}))

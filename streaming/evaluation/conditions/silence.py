@@ -17,8 +17,11 @@ finds hanging groups and members from listings and from missing commits. The rul
     10. If the third requirement also counted, the condition of a hanging group would end again and again on a topic
     that gets one record per ten minutes.
 12. `stuck_rebalance`: listings have shown the group in a rebalance for longer than `stuck_after_seconds`. The
-    coordinator wrote no record of the group during the rebalance. For a silent group, `stuck_rebalance` is also active
-    if the last listing shows a rebalance, or does not show the state of the group.
+    coordinator wrote no record of the group during the rebalance. If the last listing does not contain the group, it is
+    unknown whether the rebalance continues. For a silent group, `stuck_rebalance` is also active if the last listing
+    shows a rebalance, or does not show the state of the group. After a restart, the monitor does not know the listings
+    from before the restart. So if the coordinator has written no record since the start of the condition, and a listing
+    still shows a rebalance, the condition is unknown until `stuck_after_seconds` have passed again.
 13. `silent_group`: the group is silent, and the last listing shows that the group is not in a rebalance. There are
     three possible causes: the members process records very slowly, hang, or do not commit.
 14. `silent_static_member`: three requirements are met. First: for longer than `stuck_after_seconds`, a static member

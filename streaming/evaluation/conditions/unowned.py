@@ -7,14 +7,16 @@ Rules:
 2. For a partition with a committed offset, the number of waiting records is the lag. Without a committed offset, all
    records of the partition wait: end offset minus log start offset. If the number for one partition is unknown, the sum
    for the group is unknown.
-3. `unowned_partitions`: a partition has had no owner for longer than `stuck_after_seconds`. Withheld partitions are
-   included, because the next cooperative round should assign them before `stuck_after_seconds` have passed. If a
-   listing shows the group in a rebalance, the condition is unknown.
+3. A partition *lasts* if it has had no owner for longer than `stuck_after_seconds`. A withheld partition counts as
+   unowned only if it lasts, because the next cooperative round should assign the partition before this time. This rule
+   applies to the condition, to the reports and to the metrics.
+4. `unowned_partitions`: at least one partition lasts. If a listing shows the group in a rebalance, the condition is
+   unknown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -31,23 +33,32 @@ from streaming.group.snapshot import DEAD, EMPTY, REBALANCING
 
 @dataclass(frozen=True, slots=True)
 class UnownedNow:
-    """The unowned partitions of one group at the last sample, each with the number of its waiting records."""
+    """The unowned partitions of one group at the last sample, each with the number of its waiting records.
+
+    `lasting` contains the partitions that last (rule 3).
+    """
 
     waiting: Mapping[Unowned, int | None]
+    lasting: tuple[Unowned, ...] = ()
 
     def records(self, of: Iterable[Unowned] | None = None) -> int | None:
         """Return the number of waiting records in the partitions `of`, or None if unknown (rule 2).
 
-        If `of` is None, count the waiting records of all partitions that are not withheld.
+        If `of` is None, count the waiting records of all partitions that count as unowned (rule 3).
         """
-        asked = (one for one in self.waiting if not one.is_withheld) if of is None else of
+        asked = (one for one in self.waiting if not one.is_withheld or one in self.lasting) if of is None else of
         counts = [self.waiting[one] for one in asked]
         known = [count for count in counts if count is not None]
         return sum(known) if len(known) == len(counts) else None
 
 
-def unowned_now(groups: Mapping[str, GroupState], lag: pa.Table, sample: ClusterSample) -> Mapping[str, UnownedNow]:
-    """Return the unowned partitions of each group that has some. `lag` has the columns of LAG_SCHEMA."""
+def unowned_now(
+    groups: Mapping[str, GroupState], lag: pa.Table, sample: ClusterSample, now_ms: Mapping[int, int], limits: Limits
+) -> Mapping[str, UnownedNow]:
+    """Return the unowned partitions of each group that has some.
+
+    `lag` has the columns of LAG_SCHEMA. `now_ms` is by `__consumer_offsets` partition, as in `ConditionInputs`.
+    """
     unowned = {
         group_id: partitions
         for group_id, record in groups.items()
@@ -57,33 +68,36 @@ def unowned_now(groups: Mapping[str, GroupState], lag: pa.Table, sample: Cluster
     }
     lags = _lags(unowned, lag) if unowned else {}
     return {
-        group_id: UnownedNow({one: _waiting(group_id, one, lags, sample) for one in partitions})
+        group_id: UnownedNow(
+            {one: _waiting(group_id, one, lags, sample) for one in partitions},
+            _lasting(partitions, groups[group_id], now_ms, limits),
+        )
         for group_id, partitions in unowned.items()
     }
 
 
 def unowned_condition(
-    record: GroupState, unowned: UnownedNow | None, listed_state: str | None, now_ms: int, limits: Limits
+    record: GroupState, unowned: UnownedNow | None, listed_state: str | None, now_ms: int
 ) -> Mapping[str, str | None]:
-    """Return the name and the text of the condition, or an empty mapping if it is not active (rule 3).
+    """Return the name and the text of the condition, or an empty mapping if it is not active (rule 4).
 
     The text is None if it is unknown whether the condition is active.
     """
     if listed_state in REBALANCING or (record.violations is not None and not record.violations.is_known):
         return {UNOWNED_PARTITIONS: None}
-    if unowned is None or listed_state in {EMPTY, DEAD}:
+    if unowned is None or not unowned.lasting or listed_state in {EMPTY, DEAD}:
         return {}
-    lasting = [one for one in unowned.waiting if now_ms - one.since_ms > 1000 * limits.stuck_after_seconds]
-    return {UNOWNED_PARTITIONS: describe_unowned(unowned, lasting, now_ms)} if lasting else {}
+    return {UNOWNED_PARTITIONS: describe_unowned(unowned, now_ms)}
 
 
-def describe_unowned(unowned: UnownedNow, lasting: Sequence[Unowned], now_ms: int) -> str:
-    """Describe the condition `unowned_partitions` to a user. `lasting` contains the partitions that meet rule 3.
+def describe_unowned(unowned: UnownedNow, now_ms: int) -> str:
+    """Describe the condition `unowned_partitions` to a user.
 
-    >>> of = [Unowned("orders", 2, since_ms=0), Unowned("orders", 3, since_ms=60_000)]
-    >>> describe_unowned(UnownedNow({of[0]: 40, of[1]: 30}), of, 600_000)
+    >>> of = Unowned("orders", 2, since_ms=0), Unowned("orders", 3, since_ms=60_000)
+    >>> describe_unowned(UnownedNow({of[0]: 40, of[1]: 30}, of), 600_000)
     '2 partitions without an owner for 10 minutes: orders-2, orders-3 (70 records wait)'
     """
+    lasting = unowned.lasting
     lasts_ms = now_ms - min(one.since_ms for one in lasting)
     names = first_named([f"{one.topic}-{one.partition}" for one in lasting])
     partitions, records = counted(len(lasting), "partition"), unowned.records(lasting)
@@ -91,6 +105,17 @@ def describe_unowned(unowned: UnownedNow, lasting: Sequence[Unowned], now_ms: in
     if records is not None:
         waiting = f"{counted(records, 'record')} {'waits' if records == 1 else 'wait'}"
     return f"{partitions} without an owner for {in_words(lasts_ms)}: {names} ({waiting})"
+
+
+def _lasting(
+    partitions: Iterable[Unowned], record: GroupState, now_ms: Mapping[int, int], limits: Limits
+) -> tuple[Unowned, ...]:
+    """Return the partitions that last (rule 3). If "now" is unknown for the group, return none."""
+    position = record.snapshot.position
+    group_now_ms = None if position is None else now_ms.get(position.offsets_topic_partition)
+    if group_now_ms is None:
+        return ()
+    return tuple(one for one in partitions if group_now_ms - one.since_ms > 1000 * limits.stuck_after_seconds)
 
 
 def _exists(one: Unowned, sample: ClusterSample) -> bool:

@@ -64,6 +64,7 @@ class GroupConditions:
         self._cluster = cluster
         self._monitor_state = monitor_state
         self._tables = tables
+        self._limits = limits
         self._tracker = ConditionTracker(limits, limits_of)
         self._row_dates: dict[Key, date] = {}
         self._must_restore = True
@@ -87,15 +88,16 @@ class GroupConditions:
         if self._must_restore:
             self._restore()
         view = self._monitor_state.view()
-        unowned = unowned_now(view.alive_groups(), lag.partitions, sample)
         blocked, ahead_ms = blocked_partitions(sample), lag_watch.leaders_ahead_ms
+        now_ms = {
+            number: read_up_to_ms + ahead_ms.get(number, 0)
+            for number, read_up_to_ms in lag_watch.read_up_to_ms.items()
+            if number not in blocked
+        }
+        unowned = unowned_now(view.alive_groups(), lag.partitions, sample, now_ms, self._limits)
         inputs = ConditionInputs(
             groups=view.groups,
-            now_ms={
-                number: read_up_to_ms + ahead_ms.get(number, 0)
-                for number, read_up_to_ms in lag_watch.read_up_to_ms.items()
-                if number not in blocked
-            },
+            now_ms=now_ms,
             ahead_ms=ahead_ms,
             refused_groups=sample.refused_groups,
             silence=lag_watch.silence(lag),

@@ -181,6 +181,31 @@ def test_a_withheld_partition_is_unowned_only_if_the_next_cooperative_round_neve
     assert [*group.active_conditions()] == [UNOWNED]
 
 
+def test_the_report_and_the_metrics_count_a_withheld_partition_as_soon_as_the_condition_is_active(
+    group: WatchedGroup,
+) -> None:
+    """The next cooperative round never came. The condition was active, but the report and the metrics had 0 records.
+
+    So the alert was only a warning, and did not show that records waited.
+    """
+    group.cluster.end_offsets["orders", 1] = 500_000
+    group.write_generation(1, member_with("a", 0, 1), protocol="cooperative-sticky")
+    group.pass_minutes(1)
+    group.write_generation(2, member_with("a", 0, owned=[0, 1]), member_with("b"), protocol="cooperative-sticky")
+    group.pass_minutes(4)
+    assert group.report().assignment.unowned_partitions == 0
+    group.pass_minutes(3)
+    assert group.active_conditions() == {
+        UNOWNED: "1 partition without an owner for 7 minutes: orders-1 (500,000 records wait)"
+    }
+    assert group.unowned() == (1, 500_000)
+    metrics = scraped(group.monitor_state)
+    assert named(metrics, "rebalance_monitor_unowned_partitions") == {"group=g": 1}
+    assert named(metrics, "rebalance_monitor_unowned_records") == {"group=g": 500_000}
+    group.write_generation(3, member_with("a", 0), member_with("b", 1), protocol="cooperative-sticky")
+    assert group.report().assignment.unowned_partitions == 0, "the record is newer than the sample"
+
+
 def test_the_condition_neither_begins_nor_ends_during_a_rebalance(group: WatchedGroup) -> None:
     """The last record does not show the assignment that the rebalance will make."""
     group.cluster.states = {"g": "Stable"}

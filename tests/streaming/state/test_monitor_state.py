@@ -11,7 +11,7 @@ from streaming.combine.partition_state import PartitionSnapshot
 from streaming.evaluation.group_update import GroupState
 from streaming.evaluation.lag.lag import ClusterSample, LogEnds
 from streaming.events import GroupEvent, Position
-from streaming.group.listing import GroupListing, ListedGroup
+from streaming.group.listing import GroupListing, ListedGroup, ListingGap
 from streaming.group.snapshot import GroupSnapshot
 from streaming.state.monitor_state import MonitorState
 from streaming.state.monitor_view import BATCH_BUCKETS_SECONDS, MonitorView, WorkShares
@@ -131,6 +131,26 @@ def test_a_batch_without_a_record_of_the_group_keeps_the_start_of_its_rebalance(
     monitor_state.put_batch([group("g", [written(0, 1), sampled(6_000, orders=3)]), group("h", [written(7, 1)])], [])
     monitor_state.put_sample(ClusterSample(9_000), None, rebalancing(9_000))
     assert monitor_state.view().rebalancing_since_ms == {"g": 5_000}
+
+
+@pytest.mark.parametrize(
+    ("listing", "since_ms", "why"),
+    [
+        (None, {"g": 5_000}, "no broker answered"),
+        (GroupListing(7_000, {}, (ListingGap(2, "coordinator_load_in_progress"),)), {"g": 5_000}, "g may exist"),
+        (GroupListing(7_000, {}), {}, "the listing is complete, so no coordinator knows g"),
+    ],
+)
+def test_a_listing_without_the_group_ends_its_rebalance_only_if_the_listing_is_complete(
+    listing: GroupListing | None, since_ms: dict[str, int], why: str
+) -> None:
+    """After one incomplete listing, a rebalance of an hour seemed to be new. So `stuck_rebalance` ended."""
+    monitor_state = MonitorState()
+    monitor_state.put_sample(ClusterSample(5_000), None, rebalancing(5_000))
+    monitor_state.put_sample(ClusterSample(7_000), None, listing)
+    assert monitor_state.view().rebalancing_since_ms == since_ms, why
+    monitor_state.put_sample(ClusterSample(9_000), None, rebalancing(9_000))
+    assert monitor_state.view().rebalancing_since_ms == (since_ms or {"g": 9_000}), why
 
 
 def test_the_stuck_first_rebalance_of_a_group_is_known_without_a_record() -> None:

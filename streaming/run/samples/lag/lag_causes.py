@@ -7,9 +7,10 @@ Store the causes in the monitor state. Write the start and the end of each cause
    has caught up. A group has caught up if no partition is behind, and if each partition with waiting records has a
    commit after the start of the cause. Partitions that an open transaction blocks do not count. If only the rates
    change, the cause does not end (`Cause.identity`).
-3. While it is unknown whether a cause exists, no cause starts or ends. If the lag is unknown, the cause is unknown. A
-   lower bound of the lag counts as unknown if it was below WAITING_SECONDS at the last commit: after a restart, the
-   monitor must first observe the partitions for some time.
+3. While it is unknown whether a cause exists, no cause starts or ends. If the lag is unknown, the cause is unknown.
+   Deleted partitions are ignored, because their commits remain until they expire. A lower bound of the lag counts as
+   unknown if it was below WAITING_SECONDS at the last commit: after a restart, the monitor must first observe the
+   partitions for some time.
 4. The monitor state also contains the advice for each cause (`lag_advice.py`). The table does not contain advice,
    because a cause often starts before the members' capacity is known.
 5. The row of an active cause is written again on each UTC date. So the deletion of old dates never deletes the last row
@@ -21,7 +22,7 @@ Store the causes in the monitor state. Write the start and the end of each cause
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Any
@@ -30,7 +31,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from assignors import TopicPartition
-from streaming.combine.gaps import GapTotals
+from streaming.combine.gaps import CommitGap
 from streaming.delta.cells import Row, timestamp_ms, utc
 from streaming.delta.on_disk import DeltaTables
 from streaming.delta.rows import arrow_table, lag_cause_end, lag_cause_row, repeat_lag_cause
@@ -48,8 +49,10 @@ from streaming.evaluation.incidents.evidence import lag_cause_name
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.evaluation.lag.lag_seconds import AT_LEAST
+from streaming.evaluation.lag.rates import DELETED
 from streaming.evaluation.lag.retention.lost_records import LossKey
 from streaming.evaluation.lag.status import Status, status_names
+from streaming.evaluation.rebalances.rebalance_summary import RebalanceSummary
 from streaming.group.members import members
 from streaming.run.samples.lag.lag_advice import LagAdvice
 from streaming.state.monitor_state import MonitorState
@@ -66,7 +69,6 @@ _COLUMNS = (
     "is_blocked",
     "records_lost",
 )
-_NO_GAPS = GapTotals()
 
 
 class LagCauses:
@@ -172,7 +174,8 @@ def _with_starts(explained: Mapping[str, ExplainedLag], active: Mapping[str, Row
 
 def _groups_with_unknown_lag(lag: LagEvaluation) -> frozenset[str]:
     """Return the groups with a partition whose lag in seconds is unknown or counts as unknown (rule 3)."""
-    rows = lag.partitions
+    is_deleted = pc.is_in(lag.partitions["unknown_reason"], value_set=DELETED)
+    rows = lag.partitions.filter(pc.invert(is_deleted))
     is_bound = pc.fill_null(pc.equal(rows["lag_seconds_kind"].cast(pa.string()), AT_LEAST), fill_value=False)
     at_commit = _seconds_at_commit(rows, lag.report.sampled_at_ms)
     is_low = pc.fill_null(pc.less(at_commit, WAITING_SECONDS), fill_value=True)
@@ -232,8 +235,6 @@ def _sampled_group(
         member_count = view.listing.groups[group_id].member_count
     owners = {partition: member.member_id for member in each or () for partition in member.held or ()}
     waiting = [row for row in rows if row["lag_seconds"] is not None and row["lag_seconds"] >= WAITING_SECONDS]
-    since_ms = view.rebalancing_since_ms.get(group_id)
-    under_way_ms = 0 if since_ms is None else max(0, sample.sampled_at_ms - since_ms)
     recent = () if record is None else record.rebalance_history.recent
     return SampledGroup(
         sampled_at_ms=sample.sampled_at_ms,
@@ -250,11 +251,38 @@ def _sampled_group(
         member_count=member_count,
         empty=frozenset(key for key in owners if sample.is_empty(key)),
         fair_records_per_second=_fair_rate(group_id, record, view),
-        lost_ms=view.gap_totals.get(group_id, _NO_GAPS).sum_ms + under_way_ms,
+        lost_times=[
+            *_commit_gaps(view.recent_gaps.get(group_id, ()), recent, sample.leaders_ahead_ms),
+            *_rebalance_in_progress(view.rebalancing_since_ms.get(group_id), rows, sample.sampled_at_ms),
+        ],
         rebalances=record.snapshot.totals.rebalances if record is not None and is_member_group else 0,
-        members_since_ms=members_since_ms(recent),
         without_members_ms=time_without_members_ms(recent, sample.sampled_at_ms - WINDOW_MS, sample.sampled_at_ms),
     )
+
+
+def _commit_gaps(
+    gaps: Iterable[CommitGap], recent: Sequence[RebalanceSummary], ahead_ms: Mapping[int, int]
+) -> Iterator[tuple[int, int]]:
+    """Yield the start and the end of each commit gap, without the time in which the group had no members.
+
+    The times of commits and rebalances come from the clock of the coordinator. This clock is `ahead_ms` ahead.
+    """
+    for gap in gaps:
+        if gap.last_commit_ms is not None and gap.end_ms is not None:
+            had_members_ms = members_since_ms([one for one in recent if one.timestamp_ms <= gap.end_ms])
+            step_ms = ahead_ms.get(gap.position.offsets_topic_partition, 0)
+            yield max(gap.last_commit_ms, had_members_ms) - step_ms, gap.end_ms - step_ms
+
+
+def _rebalance_in_progress(
+    since_ms: int | None, rows: Iterable[Mapping[str, Any]], now_ms: int
+) -> Iterator[tuple[int, int]]:
+    """Yield the part of the rebalance in which the group did not commit.
+
+    Until all members have joined again, members can commit with the old generation.
+    """
+    if since_ms is not None:
+        yield max([since_ms, *(row["commit_timestamp_ms"] for row in rows)]), now_ms
 
 
 def _key(row: Mapping[str, Any]) -> TopicPartition:

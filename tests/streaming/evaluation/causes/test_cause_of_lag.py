@@ -177,7 +177,7 @@ def slow(produced: float = 100, consumed: float = 20) -> Owner:
         (
             facts(Owner("a", (late(100, 50),), capacity=50.0)),
             "under_provisioned",
-            "rule 6: a group with one partition has nothing to compare",
+            "rule 6: a topic with one partition has nothing to compare",
         ),
         (
             facts(Owner("a", (late(900, 300), in_time(10)), capacity=310.0), Owner("b", (in_time(10),))),
@@ -264,6 +264,20 @@ def test_the_first_rule_that_applies_names_the_cause(group: LagFacts, expected: 
     cause = cause_of_lag(group)
     named = cause and (f"{cause.kind}: {cause.reason}" if cause.reason not in {"", "no_commits"} else cause.kind)
     assert named == expected, why
+
+
+@pytest.mark.parametrize("busy_partitions", [1, 3])
+def test_a_quiet_topic_does_not_make_a_partition_of_a_busy_topic_hot(busy_partitions: int) -> None:
+    """Each partition of `orders` received 1,000 records per second, and each partition of `refunds` received ten.
+
+    The cause was "Hot partition", and the advice was to look at the keys. The keys of both topics are even.
+    """
+    owners = [Owner(name, (late(1000, 800), late(10, 8)), capacity=808.0) for name in "abc"[:busy_partitions]]
+    group = facts(*owners)
+    topics = [
+        one._replace(topic="orders" if number % 2 == 0 else "refunds") for number, one in enumerate(group.partitions)
+    ]
+    assert (cause_of_lag(replace(group, partitions=tuple(topics))) or Cause("none")).kind == "under_provisioned"
 
 
 FLOWS = st.builds(

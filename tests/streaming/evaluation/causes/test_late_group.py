@@ -147,25 +147,27 @@ def test_a_partition_without_input_does_not_make_a_member_idle() -> None:
 
 def test_rebalances_before_the_group_was_late_do_not_count() -> None:
     """Rule 2 of `late_group.py`: the window begins when the group is first behind. Totals never decrease."""
-    samples = [replace(SAMPLED, rebalances=90 + at, lost_ms=900_000 + 20_000 * at) for at in range(4)]
+    lost_times = [(NOW_MS + second * 1000, NOW_MS + (second + 20) * 1000) for second in range(-300, 90, 30)]
+    samples = [replace(SAMPLED, rebalances=90 + at, lost_times=lost_times) for at in range(4)]
     cause = explained_after(*samples).cause
     assert (cause.kind, cause.rebalances, cause.lost_seconds, cause.window_seconds) == ("rebalancing", 3, 60, 90)
 
 
 def test_the_time_without_members_is_not_lost_to_a_rebalance() -> None:
     """Rule 4 of `late_group.py`. An outage of 130 s looked like a rebalance of 130 s when the application came back."""
-    gap = {"lost_ms": 130_000, "rebalances": 1}
-    samples = [SAMPLED, SAMPLED, SAMPLED, replace(SAMPLED, **gap, members_since_ms=NOW_MS + 85_000)]
+    after_outage = replace(SAMPLED, lost_times=[(NOW_MS + 85_000, NOW_MS + 90_000)], rebalances=1)
+    samples = [SAMPLED, SAMPLED, SAMPLED, after_outage]
     assert explained_after(*samples).cause.kind == "under_provisioned"
-    samples[3] = replace(samples[3], without_members_ms=130_000)
+    samples[3] = replace(after_outage, without_members_ms=130_000)
     assert explained_after(*samples).cause.reason == "rates_unknown", "the rates contain the outage"
-    samples[3] = replace(SAMPLED, **gap)
+    samples[3] = replace(after_outage, lost_times=[(NOW_MS - 40_000, NOW_MS + 90_000)])
     assert explained_after(*samples).cause.lost_seconds == 90, "the group had members for the whole time"
 
 
 def test_the_window_is_at_most_five_minutes() -> None:
     """A rebalance storm that ended ten minutes ago does not explain the lag of now."""
-    samples = [replace(SAMPLED, lost_ms=300_000 if at > 10 else 0) for at in range(31)]
+    storm = (NOW_MS, NOW_MS + 330_000)
+    samples = [replace(SAMPLED, lost_times=[storm] if at > 10 else []) for at in range(31)]
     assert explained_after(*samples[:15]).cause.kind == "rebalancing"
     assert explained_after(*samples).cause.kind == "under_provisioned"
     assert len(followed(*samples)[0].totals) == 11

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from streaming.combine.gaps import GapTotals
+from streaming.combine.gaps import ALL_COMMITTED, CommitGap, GapTotals, add_to_totals
 from streaming.combine.partition_state import GapsClosed
 from streaming.delta.stored import stored_rows
 from streaming.delta.tables import LAG_CAUSES
@@ -36,7 +36,7 @@ class Orders:
     """
 
     def __init__(self, monitor: Monitor, members: Sequence[ClassicMember] = SHARED) -> None:
-        self.monitor, self.members, self.generation, self.lost_ms = monitor, members, 0, 0
+        self.monitor, self.members, self.generation = monitor, members, 0
         self.numbers = sorted(number for one in members if one.assignment for _, number in one.assignment.partitions)
         self.committed = [0.0] * len(self.numbers)
         monitor.cluster.partitions = len(self.numbers)
@@ -51,10 +51,14 @@ class Orders:
         self.monitor.write(GroupMetadataWritten(position, metadata(self.generation, self.members)))
         self.close_gap(seconds_without_commits)
 
-    def close_gap(self, seconds: int) -> None:
-        """Close a commit gap."""
-        self.lost_ms += 1000 * seconds
-        self.monitor.monitor_state.put_gap_totals([GapsClosed((), {"g": GapTotals(sum_ms=self.lost_ms)})])
+    def close_gap(self, seconds: int, seconds_ago: int = 0) -> None:
+        """Close a commit gap that ended `seconds_ago`."""
+        gap_ms, end_ms = 1000 * seconds, self.monitor.cluster.now_ms - 1000 * seconds_ago
+        position = Position(0, self.generation, end_ms)
+        known = (gap_ms, None, None, None, None, 0, None, 0, ALL_COMMITTED, end_ms - gap_ms)
+        gap = CommitGap("g", position, self.generation, *known)
+        totals = self.monitor.monitor_state.view().gap_totals.get("g", GapTotals())
+        self.monitor.monitor_state.put_gap_totals([GapsClosed((gap,), {"g": add_to_totals(totals, gap)})])
 
     def run(self, seconds: int, produced: Sequence[float], consumed: Sequence[float], every: int = 5) -> None:
         """Take a sample every STEP_SECONDS.

@@ -27,7 +27,7 @@ from streaming.evaluation.lag.status import Status
 from streaming.evaluation.limits import LimitsOf, default_limits
 from streaming.evaluation.rebalances.condition_detectors import Limits
 from streaming.events import GroupEvent, GroupMetadataWritten, Position, TopicMetadata, TopicsSampled
-from streaming.group.listing import GroupListing, ListedGroup
+from streaming.group.listing import GroupListing, ListedGroup, ListingGap
 from streaming.group.snapshot import GroupSnapshot
 from streaming.protocol.record_batches import Tail
 from streaming.run.cluster_clock import ClusterClock
@@ -426,6 +426,41 @@ def test_a_group_that_stops_committing_while_records_arrive_has_a_condition(
         (condition, True),
         (condition, False),
     ]
+
+
+def test_a_stuck_rebalance_continues_after_an_incomplete_listing(
+    monitor: Monitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One broker did not answer one request. The condition ended, and the alert stopped for five minutes."""
+    monitor.write(monitor.generation(1))
+    monitor.cluster.states = {"g": "PreparingRebalance"}
+    monitor.pass_minutes(7)
+    with monkeypatch.context() as patched:
+        gaps = (ListingGap(1, "timeout"),)
+        patched.setattr(monitor.cluster, "list_groups", lambda: GroupListing(monitor.cluster.now_ms, {}, gaps))
+        monitor.pass_minutes(1)
+    assert monitor.active_conditions() == {}, "unknown"
+    monitor.pass_minutes(1)
+    assert monitor.active_conditions() == {"stuck_rebalance": "rebalance in progress for at least 8 minutes"}
+    assert [is_active for _, is_active, _ in monitor.condition_changes()] == [True]
+
+
+def test_a_restart_of_the_monitor_does_not_end_a_stuck_rebalance(monitor: Monitor) -> None:
+    """After each restart, the condition and its incident ended, and began again five minutes later."""
+    monitor.write(monitor.generation(1))
+    monitor.commit(p0=0, p1=0)
+    monitor.cluster.states = {"g": "PreparingRebalance"}
+    monitor.pass_minutes(7)
+    monitor.restart()
+    monitor.pass_minutes(2)
+    assert monitor.active_conditions() == {}, "unknown"
+    monitor.pass_minutes(5)
+    assert [*monitor.active_conditions()] == ["stuck_rebalance"]
+    assert [is_active for _, is_active, _ in monitor.condition_changes()] == [True]
+    monitor.cluster.states = {"g": "Stable"}
+    monitor.restart()
+    monitor.pass_minutes(1)
+    assert [is_active for _, is_active, _ in monitor.condition_changes()] == [True, False]
 
 
 def test_a_rebalance_that_listings_show_for_too_long_is_stuck(monitor: Monitor) -> None:

@@ -107,6 +107,34 @@ def test_rebalances_that_cost_little_time_are_not_the_cause(orders: Orders) -> N
     assert orders.kind() == "under_provisioned"
 
 
+@pytest.mark.parametrize(
+    ("seconds_ago", "kind", "lost_seconds"), [(290, "under_provisioned", 0), (140, "rebalancing", 155)]
+)
+def test_only_the_part_of_a_commit_gap_in_the_last_five_minutes_counts(
+    orders: Orders, seconds_ago: int, kind: str, lost_seconds: float
+) -> None:
+    """A gap closes when its last partition commits, or after `stuck_after_seconds`. The gap of 4 minutes had ended.
+
+    The text was "the group did not commit for 4 minutes of the last 5 minutes", but the group had always committed.
+    """
+    orders.run(400, (100, 100), (40, 40))
+    orders.close_gap(240, seconds_ago=seconds_ago)
+    orders.run(5, (100, 100), (40, 40))
+    cause = orders.cause()
+    assert cause is not None
+    assert (cause.kind, cause.lost_seconds or 0) == (kind, pytest.approx(lost_seconds, abs=10))
+
+
+def test_a_group_that_commits_during_a_rebalance_does_not_lose_time(orders: Orders) -> None:
+    """One member did not rejoin for minutes. Meanwhile, the other members read and committed, but too slowly.
+
+    The text was "the group did not commit for 5 minutes". Kafka accepts commits until all members have joined again.
+    """
+    orders.monitor.cluster.states = {"g": "PreparingRebalance"}
+    orders.run(400, (100, 100), (40, 40))
+    assert orders.kind() == "under_provisioned"
+
+
 def test_an_outage_of_the_application_is_not_a_long_rebalance(orders: Orders) -> None:
     """The application was down for two minutes, and then catches up for some minutes.
 
@@ -354,6 +382,16 @@ def test_a_cause_ends_although_the_members_commit_in_turns(orders: Orders) -> No
         orders.run(30, (100, 100), (900, 0), every=30)
         orders.run(30, (100, 100), (0, 900), every=30)
     assert orders.changes() == [("slow_member", True), ("slow_member", False)]
+
+
+def test_a_cause_ends_although_the_group_has_a_commit_for_a_deleted_partition(orders: Orders) -> None:
+    """The lag of a deleted partition is always unknown, so the cause stayed active until the commit expired."""
+    orders.monitor.commit(p7=5)
+    orders.run(180, (100, 100), (20, 100))
+    orders.run(60, (100, 100), (900, 100))
+    monitor_state = orders.monitor.monitor_state
+    assert monitor_state.reports(monitor_state.view(), is_fresh=True)["g"].lag.unknown == ["partition_deleted"]
+    assert orders.changes()[-1] == ("unknown", False)
 
 
 def test_a_restart_without_files_does_not_end_the_cause_of_a_group_that_stopped_without_lag(orders: Orders) -> None:
