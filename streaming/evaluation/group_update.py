@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
@@ -68,7 +68,7 @@ class GroupState(msgspec.Struct, frozen=True):
         topics = (snapshot.topics_to_sample() for snapshot in self.pending)
         return frozenset(self.snapshot.topics_to_sample()).union(*topics)
 
-    def unowned_partitions(self, lasting: Container[Unowned] = ()) -> int | None:
+    def unowned_partitions(self, lasting: Collection[Unowned] = ()) -> int | None:
         """Return the number of unowned partitions (`RuleViolations.unowned_partitions`).
 
         None if the group has no members, or if the number is unknown, for example before the first sample of a topic.
@@ -168,10 +168,12 @@ def apply_batch(  # noqa: PLR0913 - everything that the update depends on, by na
     released, pending = _split_waiting(waiting, names)
     rebalance_history, rebalances = extend_history(state.rebalance_history, state.snapshot, released, snapshot, limits)
     history = tuple(one for one in released if not is_reread(one))
-    present, evaluations = _evaluate_history(present, history, _downgrades(state, released), strategies)
+    downgrades = _downgrades(state, released)
+    present, evaluations = _evaluate_history(present, history, downgrades, strategies)
     if present.evaluation is None and not pending:
         # The monitor wrote the rows of this snapshot with an earlier checkpoint. Only the verdict is missing.
-        present = _CurrentVerdict(evaluate_snapshot(snapshot, strategies), snapshot)
+        is_downgrade = snapshot.position in downgrades
+        present = _CurrentVerdict(evaluate_snapshot(snapshot, strategies, is_downgrade=is_downgrade), snapshot)
     final = (*completed, *evaluations)
     computed, reported = _update_alternatives(state.alternatives, present, final, strategies)
     new_state = GroupState(
@@ -223,13 +225,20 @@ def _split_waiting(
 
 
 def _downgrades(state: GroupState, released: Sequence[GroupSnapshot]) -> frozenset[Position | None]:
-    """Return the positions of all records of a downgrade. Each follows the tombstone of the same append."""
+    """Return the positions of all records of generations that began with a downgrade.
+
+    The record of a downgrade follows the tombstone of the same append. A static member can rejoin in this generation.
+    """
     known = () if state.pending else (state.snapshot,)
-    return frozenset(
-        after.position
-        for before, after in pairwise((*known, *released))
-        if before.state == DEAD and after.is_carried_over and after.classic is not None
-    )
+    found, generation = set(), None
+    for before, after in pairwise((*known, *released)):
+        if before.state == DEAD and after.is_carried_over and after.classic is not None:
+            generation = after.generation_id
+        elif after.classic is None or after.generation_id != generation:
+            generation = None
+        if generation is not None:
+            found.add(after.position)
+    return frozenset(found)
 
 
 @dataclass(frozen=True, slots=True)

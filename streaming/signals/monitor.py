@@ -100,7 +100,8 @@ OFFSETS_TOPIC_BLOCKED: Final = _signal(
     unit="records",
     labels=(*OF_A_CLUSTER, "partition"),
     help="Number of records of __consumer_offsets that the monitor cannot read because of an open transaction, by"
-    " partition. While the transaction is open, the states of the groups in this partition are unknown.",
+    " partition. If the transaction was already open at the previous sample, the states of the groups in this"
+    " partition are unknown.",
     unknown="The partition was not sampled recently, or `source.kind` is `admin-api`.",
     example="rebalance_monitor_offsets_topic_blocked > 0",
 )

@@ -125,8 +125,8 @@ class MonitorView:
         """Return a function that returns True if an open transaction blocks the group with the given id.
 
         A read_committed consumer receives no records of a partition after the start of its first open transaction. So
-        the transaction also blocks all other groups with records in this partition. After the end of the transaction, a
-        group stays blocked until a sample shows that the query has read the records after the transaction. The current
-        state of a blocked group is unknown.
+        the transaction also blocks all other groups with records in this partition. A transaction that began after the
+        previous sample blocks no group. After the end of the transaction, a group stays blocked until a sample shows
+        that the query has read the records after the transaction. The current state of a blocked group is unknown.
         """
         return blocked_groups(self.sample or ClusterSample(0))

@@ -30,7 +30,7 @@ Rules:
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Container, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import msgspec
 
@@ -71,14 +71,15 @@ class RuleViolations(msgspec.Struct, frozen=True):
     not_subscribed: TopicPartitions = ()
     is_known: bool = True
 
-    def unowned_partitions(self, lasting: Container[Unowned] = ()) -> int | None:
+    def unowned_partitions(self, lasting: Collection[Unowned] = ()) -> int | None:
         """Return the number of unowned partitions, or None if unknown.
 
         Pending partitions do not count. A withheld partition counts only if it is in `lasting`.
         """
         if not self.is_known:
             return None
-        return sum(not one.is_pending and (not one.is_withheld or one in lasting) for one in self.unowned)
+        counted = frozenset(lasting)
+        return sum(not one.is_pending and (not one.is_withheld or one in counted) for one in self.unowned)
 
 
 class _Member(msgspec.Struct, frozen=True):

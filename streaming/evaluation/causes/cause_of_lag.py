@@ -193,9 +193,10 @@ def _hot_partition(facts: LagFacts, late: Sequence[PartitionWork]) -> Cause | No
     of_topic = defaultdict[str, list[float]](list)
     for one in facts.partitions:
         of_topic[one.topic].append(one.produced_records_per_second or 0.0)
+    totals = {topic: (len(rates) - 1, fsum(rates)) for topic, rates in of_topic.items()}
     for one in sorted(late, key=lambda each: (-(each.produced_records_per_second or 0), each.key)):
         owner, produced = members.get(one.member_id), one.produced_records_per_second or 0.0
-        others, topic = len(of_topic[one.topic]) - 1, fsum(of_topic[one.topic])
+        others, topic = totals[one.topic]
         is_hot = others > 0 and produced > best and produced * others >= HOT_FACTOR * (topic - produced)
         if owner is not None and is_hot and _is_overloaded(owner, produced):
             cause = Cause(

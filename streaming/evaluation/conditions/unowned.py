@@ -46,7 +46,8 @@ class UnownedNow:
 
         If `of` is None, count the waiting records of all partitions that count as unowned (rule 3).
         """
-        asked = (one for one in self.waiting if not one.is_withheld or one in self.lasting) if of is None else of
+        lasting = frozenset(self.lasting)
+        asked = (one for one in self.waiting if not one.is_withheld or one in lasting) if of is None else of
         counts = [self.waiting[one] for one in asked]
         known = [count for count in counts if count is not None]
         return sum(known) if len(known) == len(counts) else None

@@ -263,7 +263,7 @@ def with_hidden_records(
     short = frozenset(
         number
         for number, ends in sample.offsets_topic.items()
-        if number in ends_before and ends.last_stable_offset >= ends_before[number].high_watermark
+        if number in ends_before and ends_before[number].high_watermark <= ends.last_stable_offset < ends.high_watermark
     )
     return replace(sample, short_transactions=short, unread_hidden_ends=unread)
 

@@ -111,7 +111,8 @@ def _steps(kind: EventType, table: CommittedTable, start: Position, since_ms: in
 def _hidden(kind: EventType, rows: Sequence[Mapping[str, Any]]) -> Collection[int]:
     """Return the indexes of rows that are no events: an upgrade writes a tombstone, but the group was not deleted.
 
-    The upgrade writes both records together. So both rows are in the same commit of the table.
+    The upgrade writes both records together, so both rows are usually in the same commit. If the second row comes with
+    a later commit, the tombstone is an event.
     """
     return upgrade_tombstones(rows) if kind.table is REBALANCES else ()
 
@@ -121,15 +122,15 @@ def _snapshot_steps(kind: EventType, table: CommittedTable, start: Position, sin
         number = start.rows if day == start.day else 0
         place: Key | int = (start.after if day == start.day else ()) or number
         limit = _FIRST_ROWS
-        while rows := table.snapshot_rows(start.version, day, since_ms, kind.order, place, limit):
-            hidden = _hidden(kind, rows)
-            for index, row in enumerate(rows):
+        while rows := table.snapshot_rows(start.version, day, since_ms, kind.order, place, limit + 1):
+            hidden = _hidden(kind, rows)  # the additional row shows whether the last row belongs to an upgrade
+            for index, row in enumerate(rows[:limit]):
                 number += 1
                 place = row_key(row, kind.order)
                 if index in hidden:
                     continue
                 after = place if len(str(place)) <= MAX_KEY_CHARS else ()
                 yield Step(Position(table.table_id, start.version, number, day, after), row)
-            if len(rows) < limit:
+            if len(rows) <= limit:
                 break
             limit = max(1, MAX_ROWS - _FIRST_ROWS)

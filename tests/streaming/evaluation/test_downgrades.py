@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from assignors import AS_JAVA_LEADER
 from streaming.evaluation.assignment.drift import DRIFT, NOT_EVALUATED, UNKNOWN
-from streaming.evaluation.group_update import GroupState, apply_batch
+from streaming.evaluation.group_update import EVALUATED_RECORDS_PER_BATCH, GroupState, apply_batch
 from streaming.evaluation.snapshot_evaluation import Evaluation
 from streaming.events import CONSUMER, GroupEvent, TopicMetadata, TopicsSampled
-from streaming.group.snapshot import GroupSnapshot
+from streaming.group.snapshot import GroupSnapshot, Resume
 from tests.streaming.groups import (
     SECOND_MS,
     current,
@@ -41,6 +41,10 @@ KIP_848 = [
 TOMBSTONE = tombstoned(9, append_of=10)
 REPLACED = written(10, 3, [member("a", A), member("c", N, instance_id="pod-0")])
 """A static member with the classic protocol replaces the last KIP-848 member. No rebalance follows."""
+REJOINS = [
+    written(11 + number, 3, [member("a", A), member(f"c{number}", N, instance_id="pod-0")])
+    for number in range(EVALUATED_RECORDS_PER_BATCH + 10)
+]
 
 
 def verdict(batches: Sequence[Sequence[GroupEvent]]) -> Evaluation:
@@ -69,6 +73,10 @@ def verdict(batches: Sequence[Sequence[GroupEvent]]) -> Evaluation:
             ],
             "the static member rejoins before the sample",
         ),
+        (
+            [[*KIP_848, TOMBSTONE, REPLACED, *REJOINS], [sampled(99_000, orders=4)]],
+            "more rejoins than verdicts in one batch",
+        ),
     ],
 )
 def test_the_assignment_after_a_downgrade_without_a_rebalance_is_not_compared_with_the_strategy(
@@ -83,6 +91,22 @@ def test_the_assignment_after_a_downgrade_without_a_rebalance_is_not_compared_wi
     assert (shown.own.verdict, shown.own.reason) == (NOT_EVALUATED, "downgraded"), why
     assert shown.assigned_by is not None
     assert (shown.assigned_by.implementation, shown.assigned_by.evidence) == ("broker", ("downgrade",)), why
+
+
+def test_the_verdict_after_a_rebuild_is_that_before_the_rebuild() -> None:
+    """The rows of the downgrade are written already. The last row is the one of a rejoin in the same generation."""
+    log = [*KIP_848, TOMBSTONE, REPLACED, REJOINS[0]]
+    before = apply_batch(GroupState(GroupSnapshot("g")), log, STRATEGIES).record.snapshot
+    assert before.position is not None
+    resume = Resume(
+        before.position.offsets_topic_offset, before.group_type, before.state, before.generation_id, before.totals, 0
+    )
+    state = GroupState(GroupSnapshot("g", resume=resume))
+    for batch in (log, [sampled(99_000, orders=4)]):
+        state = apply_batch(state, batch, STRATEGIES).record
+    assert state.evaluation is not None
+    assert state.evaluation.own is not None
+    assert (state.evaluation.own.verdict, state.evaluation.own.reason) == (NOT_EVALUATED, "downgraded")
 
 
 def test_the_verdict_after_a_downgrade_is_unknown_before_the_first_sample() -> None:
