@@ -382,3 +382,23 @@ def test_without_tables_the_monitor_cannot_answer(tmp_path: Path) -> None:
     pages = Pages([cluster_view(CLUSTER, MonitorState(), tmp_path)], (), None, EventReader(str(tmp_path)))
     assert ask(pages, "/api/v1/events").status == "503 Service Unavailable"
     assert ask(pages, "/api/v1/events?cluster=no-such").status == "404 Not Found"
+
+
+@pytest.mark.parametrize("first_rows", [1, 2, 1_000], ids=["a query ends at the tombstone", "later", "one query"])
+def test_the_tombstone_of_an_upgrade_is_no_event(
+    tmp_path: Path, first_rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An online upgrade to KIP-848 writes a tombstone and the new group. The event of the tombstone said "deleted"."""
+    monkeypatch.setattr(event_reader, "_FIRST_ROWS", first_rows)
+    history = History(tmp_path)
+    rows = [{**_row(REBALANCES, at, NOW_MS), "group_id": name} for at, name in enumerate(["up", "up", "gone"])]
+    changed = [{**row, "kind": kind} for row, kind in zip(rows, ["deleted", "upgraded", "deleted"], strict=True)]
+    history.tables.append(REBALANCES, arrow_table(REBALANCES, changed))
+    stored, cursor = _poll_all(history)
+    history.tables.append(REBALANCES, arrow_table(REBALANCES, changed))
+    committed, _ = _poll_all(history, cursor)
+    for events in (stored, committed):
+        assert [(one["group_id"], one["details"]["kind"]) for one in events] == [
+            ("up", "upgraded"),
+            ("gone", "deleted"),
+        ]
