@@ -107,13 +107,14 @@ def test_no_duration_is_longer_than_a_hundred_years(file: Path) -> None:
 def test_every_setting_that_is_a_duration_has_this_limit() -> None:
     """A setting whose type is not in `durations` would accept a number that fails only later.
 
-    `sampling.interval_seconds` has a lower limit of its own.
+    `sampling.interval_seconds` and `sampling.lag_table_seconds` have lower limits of their own.
     """
     schema = Settings.model_json_schema()["$defs"].values()
     settings = [setting for section in schema for setting in section.get("properties", {}).items()]
     days_in = {"seconds": 1 / 86_400, "hours": 1 / 24, "days": 1}
     durations = {name: rest for name, rest in settings if name.rpartition("_")[2] in days_in}
     assert durations.pop("interval_seconds")["maximum"] == 60
+    assert durations.pop("lag_table_seconds")["maximum"] == 1800
     assert len(durations) >= 13
     for name, rest in durations.items():
         maximum = rest.get("maximum") or rest["anyOf"][0]["maximum"]
