@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
@@ -142,9 +142,7 @@ def apply_batch(  # noqa: PLR0913 - everything that the update depends on, by na
     group's home partition, records in other partitions are ignored (`combine.own_partitions`, rule 3).
     """
     home = own_partitions.home(state.snapshot.group_id)
-    events = list(events)
-    facts = [event for event in events if isinstance(event, ExternalFact)]
-    log_events = sorted((event for event in events if isinstance(event, LogEvent)), key=_log_order(home))
+    facts, log_events = _divide(list(events), home)
     if not log_events and state.snapshot.is_over and any(isinstance(fact, GroupForgotten) for fact in facts):
         return GroupUpdate(state, forgotten=True)
     ends = [fact for fact in facts if isinstance(fact, GroupVanished)]
@@ -188,13 +186,15 @@ def apply_batch(  # noqa: PLR0913 - everything that the update depends on, by na
     return GroupUpdate(new_state, history, final, rebalances=rebalances, alternatives=reported)
 
 
-def _log_order(home: int | None) -> Callable[[LogEvent], tuple[bool, Position]]:
-    """Return the sort key of log events: by position, but events in the group's home partition come last.
+def _divide(events: Sequence[GroupEvent], home: int | None) -> tuple[Sequence[ExternalFact], Sequence[LogEvent]]:
+    """Return the external facts, and the log events sorted by position. Events in the home partition come last.
 
     After a change of the partition count of `__consumer_offsets`, the group's new records are in the home partition. So
     records in other partitions are older.
     """
-    return lambda event: (event.position.offsets_topic_partition == home, event.position)
+    facts = [event for event in events if isinstance(event, ExternalFact)]
+    log_events = [event for event in events if isinstance(event, LogEvent)]
+    return facts, sorted(log_events, key=lambda one: (one.position.offsets_topic_partition == home, one.position))
 
 
 def _is_in_abandoned_partition(known: Position | None, position: Position, home: int | None) -> bool:

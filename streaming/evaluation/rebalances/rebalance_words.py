@@ -7,7 +7,6 @@ output format, for example HTML.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import zip_longest
 from typing import Any
 
 from streaming.combine import gaps
@@ -52,12 +51,12 @@ _NO_COMMIT_AFTER = {
 def without_upgrade_tombstones(rows: Sequence[Row]) -> Sequence[Row]:
     """Remove each row `deleted` that belongs to an upgrade or downgrade, because the group was not deleted.
 
-    >>> rows = [{"kind": "deleted"}, {"kind": "upgraded"}, {"kind": "deleted"}]
+    >>> rows = [{"cluster": "c", "group_id": "g", "kind": kind} for kind in ("deleted", "upgraded", "deleted")]
     >>> [row["kind"] for row in without_upgrade_tombstones(rows)]
     ['upgraded', 'deleted']
     """
-    pairs = zip_longest(rows, rows[1:], fillvalue={"kind": None})
-    return [now for now, after in pairs if now["kind"] != words.DELETED or after["kind"] not in _CONTINUES]
+    tombstones = upgrade_tombstones(rows)
+    return [row for index, row in enumerate(rows) if index not in tombstones]
 
 
 def upgrade_tombstones(rows: Sequence[Row]) -> frozenset[int]:

@@ -21,6 +21,7 @@ from streaming.cli.history import history
 from streaming.combine.gaps import CommitGap
 from streaming.delta.cells import Row
 from streaming.delta.rows import arrow_table, commit_gap_rows, condition_rows
+from streaming.delta.stored_table import StoredTable
 from streaming.delta.tables import ASSIGNMENT_IMBALANCE, COMMIT_GAPS, GROUP_CONDITIONS, PARTITIONED_BY, REBALANCES
 from streaming.evaluation.conditions.condition_tracker import Condition, ConditionChange
 from streaming.evaluation.group_update import GroupState, apply_batch
@@ -70,6 +71,22 @@ A, B = member("a", {"orders": [0, 1]}), member("b", {"orders": [2, 3]})
 POD = member("a", {"orders": [0]}, instance_id="pod-1")
 ALL = member("a", {"orders": [0, 1, 2, 3]})
 LIFE = [written(0, 1, [A, B]), written(1, 2, [ALL]), emptied(2, 3), tombstoned(3)]
+
+
+def test_only_the_last_rebalances_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rebalance of a group with 200 members needs 240 kB. After a storm, all rebalances together needed gigabytes."""
+    storm = [written(number, number + 1, [A, B] if number % 2 else [ALL]) for number in range(40)]
+    tables_with(tmp_path, *rows_of(storm))
+    read_all, counts = StoredTable.rows, []
+
+    def read(table: StoredTable, sql: str) -> list[Row]:
+        rows: list[Row] = read_all(table, sql)
+        counts.append(len(rows))
+        return rows
+
+    monkeypatch.setattr(StoredTable, "rows", read)
+    assert len(run(tmp_path, "g", "--last", "2", "--json").stdout.splitlines()) > 0
+    assert max(counts) == 4, "two rebalances, and a tombstone for each if both are upgrades"
 
 
 def test_each_rebalance_is_one_line_with_its_time(tmp_path: Path) -> None:

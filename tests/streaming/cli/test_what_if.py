@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -16,6 +17,7 @@ import streaming.cli.what_if
 from assignors import assignor_named
 from streaming.cli.what_if import what_if
 from streaming.delta.rows import arrow_table
+from streaming.delta.stored_table import StoredTable
 from streaming.delta.tables import GROUP_GENERATIONS, PARTITIONED_BY
 from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.evaluation.what_if.inputs import NO_ASSIGNMENT, UNKNOWN_MEMBER
@@ -79,6 +81,21 @@ def outcomes(folder: Path, *arguments: str) -> dict[str, dict[str, object]]:
     shown = run(folder, [SKEWED], "--json", *arguments)
     assert shown.exit_code == 0, shown.output
     return {outcome["strategy"]: outcome for outcome in json.loads(shown.output)["outcomes"]}
+
+
+def test_only_the_last_generation_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A generation of 1,000 members needs 7 MB. All generations of a group in a storm together needed gigabytes."""
+    members = [member("a", {"t": [0]}), member("b", {"t": [1]})]
+    read_all, counts = StoredTable.rows, []
+
+    def read(table: StoredTable, sql: str) -> list[dict[str, Any]]:
+        rows = read_all(table, sql)
+        counts.append(len(rows))
+        return rows
+
+    monkeypatch.setattr(StoredTable, "rows", read)
+    assert run(tmp_path, [written(number, number + 1, members) for number in range(40)]).exit_code == 0
+    assert max(counts) == 1
 
 
 def test_a_strategy_that_removes_the_skew_is_shown_with_its_moved_partitions(tmp_path: Path) -> None:
